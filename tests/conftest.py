@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every test file shares: optional packages, and a Hypothesis that repeats itself."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+# Deterministic in CI, so that a red run is red for everyone; a local run explores.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def optional(name: str) -> ModuleType:
+    """Import an optional package, or skip; fail instead if the run was told to have it.
+
+    The environment variable ``PRECISION_LAB_REQUIRE`` names, with commas, the modules whose
+    absence is a failure: a run that was meant to test against torch must not pass without it.
+    """
+    required = os.environ.get("PRECISION_LAB_REQUIRE", "").split(",")
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        top = name.partition(".")[0]
+        if top in {entry.strip().partition(".")[0] for entry in required}:
+            pytest.fail(f"{name} is required by PRECISION_LAB_REQUIRE but missing: {error}")
+        pytest.skip(f"{name} is not installed")
