@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of named rows, and the one error for bad input.
+
+Formats, orders, norms, plans and input families are rows of a `Table`. Everything that takes
+such a row takes its name, an alias or the record itself; `Table.find` is that door.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, TypeVar, cast
+
+
+class InputError(ValueError):
+    """Bad input, told in one sentence that names the value and the nearest right one."""
+
+
+class Named(Protocol):
+    """A record with a name."""
+
+    @property
+    def name(self) -> str:
+        """The name that finds it."""
+        ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+def nearest(name: str, choices: Iterable[str], *, most: int = 3) -> list[str]:
+    """The choices that look most like `name`, best first.
+
+    Parameters
+    ----------
+    name
+        What was asked for.
+    choices
+        The names there are.
+    most
+        How many to give at most.
+
+    Returns
+    -------
+    list of str
+        Never empty where there is a choice: without a likeness, the first few.
+    """
+    choices = list(choices)
+    lowered = {choice.lower(): choice for choice in reversed(choices)}
+    close = difflib.get_close_matches(name.lower(), lowered, n=most, cutoff=0.4)
+    return [lowered[key] for key in close] or choices[:most]
+
+
+def unknown(kind: str, name: object, choices: Iterable[str]) -> InputError:
+    """The error for a name that is in no row: it names the value and the nearest rows."""
+    near = ", ".join(nearest(str(name), choices))
+    return InputError(f"unknown {kind} {str(name)!r}: the nearest are {near}")
+
+
+class Table(Mapping[str, T]):
+    """Named rows in order, found by name or alias.
+
+    Parameters
+    ----------
+    kind
+        What a row is, for messages: ``"format"``.
+    rows
+        Records with a ``name`` and, where they have any, ``aliases``.
+    """
+
+    def __init__(self, kind: str, rows: Iterable[T]) -> None:
+        self.kind = kind
+        self._rows: dict[str, T] = {}
+        self._aliases: dict[str, str] = {}
+        for row in rows:
+            if row.name in self._rows:
+                message = f"two rows of the table of {kind}s are named {row.name!r}"
+                raise ValueError(message)
+            self._rows[row.name] = row
+            for alias in cast("tuple[str, ...]", getattr(row, "aliases", ())):
+                self._aliases[alias] = row.name
+
+    def __getitem__(self, name: str) -> T:
+        row = self._rows.get(self._aliases.get(name, name)) if isinstance(name, str) else None
+        if row is None:
+            raise unknown(self.kind, name, [*self._rows, *self._aliases])
+        return row
+
+    def find(self, row: T | str) -> T:
+        """The row of this name or alias; a record of the table's kind is given back as it is.
+
+        Raises
+        ------
+        InputError
+            If there is no such row, naming the nearest.
+        """
+        kinds = tuple({type(known) for known in self._rows.values()})
+        if isinstance(row, kinds):
+            return row
+        return self[cast("str", row)]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._aliases.get(name, name) in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self.kind}s: {', '.join(self._rows)}>"
