@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `precision-lab`.
+
+Data goes to standard output, progress and warnings to standard error. Exit codes: 0 done, 1 a
+check failed, 2 bad input or usage, 3 stopped by a limit or a full disk and resumable, 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from precision_lab import __version__
+from precision_lab.table import InputError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DONE, CHECK_FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+# One module a command, imported when it is asked for: `--help` and a typo wait for none of them.
+COMMANDS = {
+    "report": "run the analyses on synthetic and real inputs, write a report with charts",
+    "steps": "one row through a plan, step by step, exact beside emulated",
+    "truth": "the exact norm of a row, and its correct rounding to each format",
+    "explain": "one value in one format: code, neighbours, what each mode rounds to",
+    "formats": "the number formats and what follows from them",
+    "plans": "the plans and their switches",
+    "inputs": "the families of inputs and the captured activations",
+    "conformance": "hold a rounding function to every decision point of every format",
+    "doctor": "versions, subnormals, known answers",
+}
+
+START = """\
+precision-lab report              every analysis, as pages to read: reports/latest/index.html
+precision-lab steps hf-llama      one row through Llama's RMSNorm, step by step, exact beside it
+precision-lab truth rms 3 4       the exact norm of a row, correctly rounded to each format
+precision-lab explain e4m3fn 0.3  what float8 makes of 0.3, and what stands next to it
+precision-lab plans               the implementations that can be emulated, and their switches
+precision-lab --help              all commands"""
+
+
+class Commands(click.Group):
+    """The commands by name, loaded on demand, with the nearest names for a wrong one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of this name, from the module of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        found = importlib.import_module(f"precision_lab.cli.{cmd_name}").command
+        assert isinstance(found, click.Command)  # noqa: S101
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with an error that names the nearest commands."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = ", ".join(nearest(args[0], COMMANDS))
+            raise click.UsageError(f"unknown command {args[0]!r}: the nearest are {near}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """One line a command, without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="precision-lab")
+@click.pass_context
+def group(ctx: click.Context) -> None:
+    """How RMSNorm and LayerNorm behave in low precision, with evidence."""
+    if ctx.invoked_subcommand is None:
+        click.echo(START)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; give its exit code."""
+    try:
+        code = group.main(arguments, prog_name="precision-lab", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        return complain(str(error), BAD_INPUT)
+    except click.ClickException as error:
+        return complain(error.format_message(), BAD_INPUT)
+    except (KeyboardInterrupt, click.Abort):
+        return complain("interrupted; the same command goes on from here", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has what it wanted. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        message = f"{where}{error.strerror or error}"
+        if error.errno in DISK_FULL:
+            return complain(f"{message}; make room, and the same command goes on", STOPPED)
+        return complain(message, BAD_INPUT)
+    return code if isinstance(code, int) else DONE
+
+
+def complain(message: str, code: int) -> int:
+    """One sentence on standard error; the exit code back."""
+    click.echo(f"precision-lab: {message}", err=True)
+    return code

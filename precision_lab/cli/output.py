@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands print: aligned columns for people, JSON for programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+
+as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def columns(header: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:
+    """Print rows in aligned columns, the first `left` of them and the last flush left."""
+    cells = [list(header), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(header))]
+    for line in cells:
+        click.echo(
+            "  ".join(
+                cell.ljust(width) if place < left else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+        )
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> None:
+    """Print names and values, one pair a line."""
+    pairs = list(pairs)
+    width = max(len(name) for name, _ in pairs)
+    for name, value in pairs:
+        click.echo(f"{name.ljust(width)}  {value}".rstrip())
+
+
+def emit(data: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print JSON; infinities and NaN, which JSON lacks, as text."""
+    click.echo(json.dumps(plain(data), indent=2, ensure_ascii=False))
+
+
+def plain(data: Any) -> Any:
+    """The same data in JSON's own types."""
+    if dataclasses.is_dataclass(data) and not isinstance(data, type):
+        return {field.name: plain(getattr(data, field.name)) for field in dataclasses.fields(data)}
+    if isinstance(data, np.ndarray):
+        return plain(data.tolist())
+    if isinstance(data, np.generic):
+        return plain(data.item())
+    if isinstance(data, dict):
+        return {str(key): plain(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [plain(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return str(data)
+    return data
