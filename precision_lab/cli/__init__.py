@@ -71,6 +71,16 @@ class Commands(click.Group):
             raise click.UsageError(f"unknown command {args[0]!r}: the nearest are {near}", ctx)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> object:
+        """As click does it; a reader that closed the pipe has what it wanted, which is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            discard_output()
+            return DONE
+        return result
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """One line a command, without loading any."""
         with formatter.section("Commands"):
@@ -99,17 +109,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; give its exit code."""
     try:
         code = group.main(arguments, prog_name="precision-lab", standalone_mode=False)
-        sys.stdout.flush()
     except InputError as error:
         return complain(str(error), BAD_INPUT)
     except click.ClickException as error:
         return complain(error.format_message(), BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
         return complain("interrupted; the same command goes on from here", INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has what it wanted. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         message = f"{where}{error.strerror or error}"
@@ -117,6 +122,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return complain(f"{message}; make room, and the same command goes on", STOPPED)
         return complain(message, BAD_INPUT)
     return code if isinstance(code, int) else DONE
+
+
+def discard_output() -> None:
+    """Send the rest of standard output nowhere: Python flushes once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(message: str, code: int) -> int:

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package as others import it: its names, what it pulls in, how fast it starts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import precision_lab
+
+ROOM_AND_NAME = [
+    name
+    for name in precision_lab.__all__
+    if name in {module.name for module in pkgutil.iter_modules(precision_lab.__path__)}
+]
+CORE = {"precision_lab", "numpy", "ml_dtypes", "mpmath"}
+BESIDE_MPMATH = {"gmpy2", "sage"}
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints for this code."""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return run.stdout
+
+
+def test_every_public_name_is_there():
+    """`__all__` names what the package has, once, in order."""
+    assert sorted(set(precision_lab.__all__)) == sorted(precision_lab.__all__)
+    for name in precision_lab.__all__:
+        assert getattr(precision_lab, name) is not None
+
+
+def test_a_room_and_a_function_share_a_name():
+    """There are such names, so the next test tests something."""
+    assert {"formats", "truth", "plans", "emulate", "errors"} <= set(ROOM_AND_NAME)
+
+
+@pytest.mark.parametrize("first", ROOM_AND_NAME)
+def test_names_mean_the_same_in_every_order(first):
+    """Whichever room is imported first, or again, a public name is the function or the table."""
+    orders = [*itertools.permutations(ROOM_AND_NAME, 2)]
+    found = python(f"""
+import importlib
+importlib.import_module("precision_lab.{first}")
+import precision_lab
+kinds = {{name: type(getattr(precision_lab, name)).__name__ for name in {ROOM_AND_NAME}}}
+assert "module" not in kinds.values(), kinds
+bound = {{name: getattr(precision_lab, name) for name in {ROOM_AND_NAME}}}
+for before, after in {orders}:
+    getattr(precision_lab, before)
+    importlib.import_module("precision_lab." + after)
+    exec(f"from precision_lab.{{before}} import {{before}}; from precision_lab import {{after}}")
+    for name, value in bound.items():
+        assert getattr(precision_lab, name) is value, (before, after, name)
+print("same")
+""")
+    assert found == "same\n"
+
+
+def test_importing_pulls_in_the_core_alone():
+    """`import precision_lab` loads numpy, ml_dtypes and mpmath, and nothing else from outside."""
+    code = """
+import sys, json
+import precision_lab
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+    loaded = set(json.loads(python(code)))
+    known = set(importlib.metadata.packages_distributions())
+    outside = {name for name in loaded & known if name not in sys.stdlib_module_names}
+    assert outside - BESIDE_MPMATH == CORE
+
+
+def test_listing_commands_loads_nothing_heavy():
+    """`precision-lab` and `--help` load neither pandas nor matplotlib."""
+    code = """
+import sys
+from precision_lab import cli
+cli.run([]); cli.run(["--help"])
+print(sorted({"pandas", "matplotlib", "rich", "jinja2", "torch"} & set(sys.modules)))
+"""
+    assert python(code).splitlines()[-1] == "[]"
+
+
+def test_import_is_fast():
+    """The import takes under 150 ms beyond that of NumPy: the best of some tries."""
+    code = """
+import time
+import numpy
+start = time.perf_counter()
+import precision_lab
+print(time.perf_counter() - start)
+"""
+    python(code)  # Compiles, and fills the disk cache.
+    assert min(float(python(code)) for _ in range(5)) < 0.150
+
+
+def test_one_version_everywhere():
+    """The package, its metadata and, in a source tree, pyproject.toml and CHANGELOG.md agree."""
+    assert importlib.metadata.version("precision-lab") == precision_lab.__version__
+    root = Path(__file__).parents[1]
+    if (root / "pyproject.toml").exists():
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert project["version"] == precision_lab.__version__
+        changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+        assert f"## [{precision_lab.__version__}]" in changes
+
+
+def test_it_is_typed():
+    """The marker that tells type checkers to read the annotations is there."""
+    assert (Path(precision_lab.__file__).parent / "py.typed").exists()
+
+
+def test_running_the_package_is_the_command():
+    """`python -m precision_lab --version` answers as the command does."""
+    run = subprocess.run(
+        [sys.executable, "-m", "precision_lab", "--version"],
+        capture_output=True, text=True, check=True, env=os.environ,
+    )  # fmt: skip
+    assert run.stdout == f"precision-lab, version {precision_lab.__version__}\n"
