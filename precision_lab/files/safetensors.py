@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of outside data, with their limits, and the one way a file is written.
+
+A safetensors file is eight bytes (the length of the header, little-endian), a JSON header, and the
+tensors' bytes. It is read here strictly and without trust: nothing is unpickled, nothing is
+allocated before the header has been held against the size of the file, and whatever is wrong is an
+`InputError` that names the file and the trouble. The narrow formats arrive as ml_dtypes arrays,
+bit for bit.
+
+Source: the safetensors format description (header, dtypes, no holes, no duplicate keys).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from precision_lab.files.writing import replace_file
+from precision_lab.table import InputError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from io import BufferedReader
+
+    from numpy.typing import NDArray
+
+FILE_LIMIT = 2**31
+"""Bytes of the largest file that is read unless the caller allows more."""
+HEADER_LIMIT = 2**22
+"""Bytes of the largest header; 40,000 tensors have room, and parsing one stays below 100 MB."""
+NAME_LIMIT = 256
+DIMENSION_LIMIT = 16
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype(np.float64),
+    "F32": np.dtype(np.float32),
+    "F16": np.dtype(np.float16),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+    "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "F8_E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    "F8_E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "F8_E8M0": np.dtype(ml_dtypes.float8_e8m0fnu),
+    "I64": np.dtype(np.int64),
+    "I32": np.dtype(np.int32),
+    "I16": np.dtype(np.int16),
+    "I8": np.dtype(np.int8),
+    "U64": np.dtype(np.uint64),
+    "U32": np.dtype(np.uint32),
+    "U16": np.dtype(np.uint16),
+    "U8": np.dtype(np.uint8),
+}
+"""The safetensors name of each type that is read and written."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a header says of one tensor: its type, shape and place in the data."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+def read_safetensors(
+    path: str | Path, *, limit: int = FILE_LIMIT
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Read a safetensors file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    limit
+        Bytes of the largest file to read.
+
+    Returns
+    -------
+    tensors : dict of str to ndarray
+        In the order of the header; native byte order, aligned, writable.
+    metadata : dict of str to str
+
+    Raises
+    ------
+    InputError
+        If the file is missing, is no regular file, is larger than `limit` or is not strictly
+        well-formed.
+    """
+    path = Path(path)
+    with _opened(path) as (file, size):
+        if size > limit:
+            raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
+        with _named(path):
+            header, start = _header(file, size)
+            metadata = _metadata(header.pop("__metadata__", {}))
+            entries = [_entry(name, facts) for name, facts in header.items()]
+            _check_places(entries, size - start)
+            return {entry.name: _tensor(file, start, entry) for entry in entries}, metadata
+
+
+def write_safetensors(
+    path: str | Path,
+    tensors: Mapping[str, NDArray[Any]],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write a safetensors file, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file; one that is there is replaced.
+    tensors
+        Arrays of the types in `DTYPES`.
+    metadata
+        Strings.
+
+    Raises
+    ------
+    InputError
+        For a type that safetensors has no name for, a bad tensor name, a path that can't be
+        written.
+    OSError
+        With ``errno.ENOSPC`` if the disk is full; nothing is left behind, and a file that was
+        there before is untouched.
+    """
+    path = Path(path)
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    # The widest types first, so that every tensor starts at a multiple of its item size.
+    order = sorted(tensors, key=lambda name: -tensors[name].dtype.itemsize)
+    header: dict[str, Any] = {}
+    if metadata:
+        with _named(path):
+            header["__metadata__"] = _metadata(dict(metadata))
+    place = 0
+    for name in order:
+        array = tensors[name]
+        with _named(path):
+            _check_name(name)
+        if array.dtype not in names:
+            raise InputError(
+                f"{path} cannot hold {name!r}: safetensors has no name for {array.dtype},"
+                " write it as float32"
+            )
+        header[name] = {
+            "dtype": names[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [place, place + array.nbytes],
+        }
+        place += array.nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > HEADER_LIMIT:
+        raise InputError(f"{path} would need a header of {len(text)} bytes, past {HEADER_LIMIT}")
+
+    def chunks() -> Iterator[bytes | memoryview]:
+        yield len(text).to_bytes(8, "little")
+        yield text
+        for name in order:
+            yield _little_endian(tensors[name])
+
+    replace_file(path, chunks())
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
+    """The file and its size; only a regular file, for opening a pipe would wait for ever."""
+    if "\0" in str(path):
+        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(f"{path} is no regular file")
+        with path.open("rb") as file:
+            yield file, os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Put the file's name before what is wrong with it."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _header(file: BufferedReader, size: int) -> tuple[dict[str, Any], int]:
+    """The parsed header, and where the data start."""
+    length = int.from_bytes(file.read(8), "little")
+    if size < 8 or length > size - 8:
+        raise InputError("cut short, or no safetensors file: it ends before its header does")
+    if length > HEADER_LIMIT:
+        raise InputError(f"its header of {length} bytes is longer than the limit of {HEADER_LIMIT}")
+    text = file.read(length)
+    if not text.startswith(b"{"):
+        raise InputError("no safetensors file: its header does not start with '{'")
+    try:
+        parsed = json.loads(
+            text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant
+        )
+    except InputError:
+        raise
+    except RecursionError:
+        raise InputError("its header is nested too deeply") from None
+    except ValueError:
+        raise InputError("its header is not valid JSON") from None
+    if not isinstance(parsed, dict):
+        raise InputError("its header is no JSON object")
+    return parsed, 8 + length
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys differ."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InputError("its header gives a name twice")
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise InputError(f"its header holds {name}, which JSON does not have")
+
+
+def _metadata(found: Any) -> dict[str, str]:
+    if not isinstance(found, dict) or not all(
+        isinstance(word, str) for pair in found.items() for word in pair
+    ):
+        raise InputError("its __metadata__ is not a map of strings to strings")
+    return found
+
+
+def _check_name(name: str) -> None:
+    """Refuse names that could lead out of a folder or off a line where a file is named so."""
+    shown = repr(name[:40])
+    if not 0 < len(name) <= NAME_LIMIT:
+        raise InputError(f"the tensor name {shown} does not have 1 to {NAME_LIMIT} characters")
+    if not name.isprintable() or set(name) & set("/\\:") or name.startswith("."):
+        raise InputError(f"the tensor name {shown} has parts of a path or unprintable characters")
+    if name == "__metadata__":
+        raise InputError("no tensor may be named '__metadata__'")
+
+
+def _entry(name: str, facts: Any) -> Entry:
+    """One tensor's facts, each checked on its own."""
+    _check_name(name)
+    if not isinstance(facts, dict) or set(facts) != {"dtype", "shape", "data_offsets"}:
+        raise InputError(f"the header of {name!r} is not exactly dtype, shape and data_offsets")
+    kind, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
+    if not isinstance(kind, str) or kind not in DTYPES:
+        raise InputError(f"{name!r}: {unknown('dtype', str(kind)[:40], DTYPES)}")
+    if not _naturals(shape) or len(shape) > DIMENSION_LIMIT:
+        raise InputError(f"the shape of {name!r} is not a list of at most {DIMENSION_LIMIT} sizes")
+    if not _naturals(offsets) or len(offsets) != 2:
+        raise InputError(f"the data_offsets of {name!r} are not two places in the file")
+    start, stop = offsets
+    # Empty sizes hide large ones from the product, and NumPy multiplies those all the same.
+    if math.prod(size or 1 for size in shape) >= 2**48:
+        raise InputError(f"the shape of {name!r} is too large")
+    if math.prod(shape) * DTYPES[kind].itemsize != stop - start:
+        raise InputError(f"{name!r} is {stop - start} bytes long, which is not {kind} of its shape")
+    return Entry(name, DTYPES[kind], tuple(shape), start, stop)
+
+
+def _naturals(found: Any) -> bool:
+    """Whether this is a list of whole numbers that fit a file (bool is an int to Python)."""
+    return isinstance(found, list) and all(type(n) is int and 0 <= n < 2**48 for n in found)
+
+
+def _check_places(entries: list[Entry], size: int) -> None:
+    """The tensors cover the data from end to end, with no hole and no overlap."""
+    place = 0
+    for entry in sorted(entries, key=lambda entry: (entry.start, entry.stop)):
+        if entry.start != place:
+            trouble = "overlaps another tensor" if entry.start < place else "follows a hole"
+            raise InputError(f"{entry.name!r} {trouble}")
+        place = entry.stop
+    if place > size:
+        raise InputError(f"cut short: {place - size} bytes are missing at its end")
+    if place < size:
+        raise InputError(f"{size - place} bytes at its end belong to no tensor")
+
+
+def _tensor(file: BufferedReader, start: int, entry: Entry) -> NDArray[Any]:
+    """Read one tensor's bits as unsigned integers, in native order, and view them as values."""
+    bits = np.empty(entry.shape, f"<u{entry.dtype.itemsize}")
+    file.seek(start + entry.start)
+    flat = bits.reshape(-1).view(np.uint8)
+    if file.readinto(flat.data) != entry.stop - entry.start:
+        raise InputError("cut short while it was read")
+    return bits.astype(f"=u{entry.dtype.itemsize}", copy=False).view(entry.dtype)
+
+
+def _little_endian(array: NDArray[Any]) -> memoryview:
+    """The bytes of an array, in C order and little-endian."""
+    size = array.dtype.itemsize
+    bits = np.ascontiguousarray(array).view(f"=u{size}").astype(f"<u{size}", copy=False)
+    return bits.reshape(-1).view(np.uint8).data
