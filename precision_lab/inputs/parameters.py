@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gains and biases, one row each: [hidden] float64, with the same bits on every machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from precision_lab.inputs.draws import Draws, whole
+from precision_lab.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+# Streams of their own: a gain does not repeat the values of the inputs beside it.
+GAIN, GAIN_SIGNS, BIAS = range(16, 19)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A way to choose a gain or a bias: [hidden] float64 from draws, or None."""
+
+    name: str
+    description: str
+    make: Callable[[Draws, int], Array | None]
+    aliases: tuple[str, ...] = ()
+
+
+def make_gain(gain: Vector | str, *, hidden: int, seed: int) -> NDArray[np.float64] | None:
+    """Make a gain of `gains`: [hidden] float64, or None for ``none``.
+
+    Raises
+    ------
+    InputError
+        For an unknown gain, a hidden size below 1 or a seed out of range.
+    """
+    return _vector(gains.find(gain), hidden, seed)
+
+
+def make_bias(bias: Vector | str, *, hidden: int, seed: int) -> NDArray[np.float64] | None:
+    """Make a bias of `biases`: [hidden] float64, or None for ``none``.
+
+    Raises
+    ------
+    InputError
+        For an unknown bias, a hidden size below 1 or a seed out of range.
+    """
+    return _vector(biases.find(bias), hidden, seed)
+
+
+def _vector(row: Vector, hidden: int, seed: int) -> Array | None:
+    draws = Draws(whole("seed", seed, 0, 2**64 - 1))
+    return row.make(draws, whole("hidden", hidden, 1, 2**31))
+
+
+def _powers(draws: Draws, hidden: int) -> Array:
+    powers = draws.below(7, GAIN, hidden) - 3
+    return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(1.0, powers.astype(np.int32))
+
+
+gains: Table[Vector] = Table(
+    "gain",
+    [
+        Vector("none", "no gain", lambda _draws, _hidden: None),
+        Vector("ones", "1", lambda _draws, hidden: np.ones(hidden), ("one",)),
+        Vector(
+            "random", "1 + N/10 for standard normal N",
+            lambda draws, hidden: 1.0 + 0.1 * draws.normal(GAIN, hidden), ("normal",),
+        ),
+        Vector("wide", "N, of both signs", lambda draws, hidden: draws.normal(GAIN, hidden)),
+        Vector(
+            "negative", "−1 − N/10", lambda draws, hidden: -1.0 - 0.1 * draws.normal(GAIN, hidden)
+        ),
+        Vector(
+            "tiny", "2^-10 (1 + N/10)",
+            lambda draws, hidden: 2.0**-10 * (1.0 + 0.1 * draws.normal(GAIN, hidden)),
+        ),
+        Vector("powers-of-two", "±2^k with k from −3 to 3: exact in every format", _powers),
+        Vector("zero", "0", lambda _draws, hidden: np.zeros(hidden)),
+    ],
+)  # fmt: skip
+
+biases: Table[Vector] = Table(
+    "bias",
+    [
+        Vector("none", "no bias", lambda _draws, _hidden: None),
+        Vector("random", "N", lambda draws, hidden: draws.normal(BIAS, hidden), ("normal",)),
+    ],
+)
