@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VALUES, PLACES, SIGNS = range(3)
 MOST = 2**31
 """Elements of the largest array that is made."""
-POSITIVE = (0.0, math.inf)
+LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Request:
     draws: Draws
     rows: int
     hidden: int
-    format: Format | None
+    format: Format
     eps: float
 
     @property
@@ -67,14 +67,6 @@ class Request:
     def uniform(self) -> Array:
         """Uniform values on (0, 1)."""
         return self.draws.uniform(VALUES, *self.shape)
-
-    def range(self) -> Format:
-        """The format, which must have been given."""
-        if self.format is None:
-            raise InputError(
-                "this family lies in a format's range, so name one, as in format='bfloat16'"
-            )
-        return self.format
 
 
 @dataclass(frozen=True)
@@ -91,8 +83,6 @@ class Family:
         Their names and default values.
     limits
         The least and the largest value of those parameters that have such.
-    needs_format
-        Whether the rule asks for a format.
     """
 
     name: str
@@ -100,7 +90,24 @@ class Family:
     make: Callable[..., Array]
     parameters: Mapping[str, float] = field(default_factory=dict)
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    needs_format: bool = False
+
+    def check(self, parameters: Mapping[str, float]) -> dict[str, float]:
+        """All parameters: those given, checked, and the default values of the others.
+
+        Raises
+        ------
+        InputError
+            For a parameter that the family does not have, or that is no finite number within its
+            limits.
+        """
+        for name in parameters:
+            if name not in self.parameters:
+                choices = self.parameters or ["(none)"]
+                raise unknown(f"parameter of family {self.name!r}", name, choices)
+        return {
+            name: _number(name, value, self.limits.get(name, (-LARGEST, LARGEST)))
+            for name, value in {**self.parameters, **parameters}.items()
+        }
 
 
 def make_inputs(
@@ -109,7 +116,7 @@ def make_inputs(
     rows: int,
     hidden: int,
     seed: int,
-    format: Format | str | None = None,
+    format: Format | str = "float32",
     eps: float = 1e-6,
     **parameters: float,
 ) -> NDArray[np.float64]:
@@ -138,7 +145,7 @@ def make_inputs(
     ------
     InputError
         For an unknown family, format or parameter, a shape or seed out of range, a parameter that
-        is no finite number or outside its limits, a missing format.
+        is no finite number or outside its limits.
 
     Examples
     --------
@@ -150,19 +157,12 @@ def make_inputs(
         draws=Draws(whole("seed", seed, 0, 2**64 - 1)),
         rows=whole("rows", rows, 0, MOST),
         hidden=whole("hidden", hidden, 1, MOST),
-        format=None if format is None else formats.find(format),
+        format=formats.find(format),
         eps=check_eps(eps),
     )
     if request.rows * request.hidden > MOST:
         raise InputError(f"{rows} rows of {hidden} are more than {MOST} elements")
-    for name in parameters:
-        if name not in row.parameters:
-            choices = row.parameters or ["(none)"]
-            raise unknown(f"parameter of family {row.name!r}", name, choices)
-    checked = {
-        name: _number(name, value, row.limits.get(name, (-math.inf, math.inf)))
-        for name, value in {**row.parameters, **parameters}.items()
-    }
+    checked = row.check(parameters)
     with np.errstate(over="ignore", invalid="ignore"):
         x = row.make(request, **checked)
     if not np.isfinite(x).all():
@@ -176,7 +176,7 @@ def _number(name: str, value: object, limits: tuple[float, float]) -> float:
     if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
         raise InputError(f"parameter {name!r} is {value!r}: give a number")
     low, high = limits
-    if not math.isfinite(value) or not low <= value <= high:
+    if not low <= value <= high:
         raise InputError(f"parameter {name!r} is {value}: give a number from {low:g} to {high:g}")
     return float(value)
 
@@ -210,7 +210,7 @@ def _alternating(r: Request, scale: float, spread: float) -> Array:
 
 
 def _near_largest(r: Request, low: float) -> Array:
-    magnitude = r.range().largest * (low + (1.0 - low) * r.uniform())
+    magnitude = r.format.largest * (low + (1.0 - low) * r.uniform())
     return r.draws.signs(SIGNS, *r.shape) * magnitude
 
 
@@ -248,11 +248,11 @@ families: Table[Family] = Table(
         ),
         Family(
             "near-zero", "normal values scaled so that each row's rms is ratio times √eps",
-            _near_zero, {"ratio": 1.0}, {"ratio": POSITIVE},
+            _near_zero, {"ratio": 1.0}, {"ratio": (0.0, LARGEST)},
         ),
         Family(
             "subnormal", "uniform values between minus and plus the format's smallest normal value",
-            lambda r: r.range().tiny * (2.0 * r.uniform() - 1.0), needs_format=True,
+            lambda r: r.format.tiny * (2.0 * r.uniform() - 1.0),
         ),
         Family(
             "constant", "in each row one normal value times scale, repeated",
@@ -270,7 +270,7 @@ families: Table[Family] = Table(
         ),
         Family(
             "near-largest", "either sign, magnitudes between low times the format's largest and it",
-            _near_largest, {"low": 0.5}, {"low": (0.0, 1.0)}, needs_format=True,
+            _near_largest, {"low": 0.5}, {"low": (0.0, 1.0)},
         ),
     ],
 )  # fmt: skip

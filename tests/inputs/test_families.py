@@ -14,9 +14,8 @@ from precision_lab.table import InputError
 
 
 def made(name, rows=6, hidden=64, seed=3, **options):
-    """Rows of a family, with a format where it asks for one."""
-    if families[name].needs_format:
-        options.setdefault("format", "bfloat16")
+    """Rows of a family."""
+    options = {"format": "bfloat16", **options}
     return make_inputs(name, rows=rows, hidden=hidden, seed=seed, **options)
 
 
@@ -219,9 +218,11 @@ WRONG = {
     "negative seed": ({"seed": -1}, "seed is -1"),
     "large seed": ({"seed": 2**64}, "seed is 18446744073709551616"),
     "unknown format": ({"format": "bf61"}, "unknown format 'bf61'.*bf16"),
-    "no format": ({"family": "subnormal"}, "name one, as in format='bfloat16'"),
+    "no format": ({"format": None}, "unknown format 'None'"),
     "eps": ({"eps": -1.0}, "eps is -1"),
     "NaN": ({"scale": float("nan")}, "parameter 'scale' is nan"),
+    "infinity": ({"scale": float("inf")}, "parameter 'scale' is inf"),
+    "large": ({"scale": 10**400}, "parameter 'scale' is 1000"),
     "text": ({"scale": "1"}, "parameter 'scale' is '1': give a number"),
     "past a limit": ({"family": "heavy-tailed", "freedom": 0.1}, "'freedom' is 0.1.*from 0.5"),
     "half a channel": ({"family": "massive-activations", "channels": 1.5}, "give whole numbers"),
