@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 
 class InputError(ValueError):
@@ -73,12 +73,15 @@ class Table(Mapping[str, T]):
         self._rows: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
         for row in rows:
-            if row.name in self._rows:
-                message = f"two rows of the table of {kind}s are named {row.name!r}"
-                raise ValueError(message)
-            self._rows[row.name] = row
+            self._rows[self._unused(row.name)] = row
             for alias in cast("tuple[str, ...]", getattr(row, "aliases", ())):
-                self._aliases[alias] = row.name
+                self._aliases[self._unused(alias)] = row.name
+
+    def _unused(self, name: str) -> str:
+        if name in self:
+            message = f"two rows of the table of {self.kind}s answer to {name!r}"
+            raise ValueError(message)
+        return name
 
     def __getitem__(self, name: str) -> T:
         row = self._rows.get(self._aliases.get(name, name)) if isinstance(name, str) else None
@@ -99,8 +102,15 @@ class Table(Mapping[str, T]):
             return row
         return self[cast("str", row)]
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """The row of this name or alias, or the default: an unknown name is no error here."""
+        try:
+            return self[name]
+        except InputError:
+            return default
+
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._aliases.get(name, name) in self._rows
+        return isinstance(name, str) and (name in self._rows or name in self._aliases)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
