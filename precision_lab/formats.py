@@ -211,11 +211,23 @@ class Format:
                 " overflow='saturate' gives its largest value"
             )
             raise InputError(message)
-        if self.dtype == Float64:
-            return rounded
-        # Exact, for the values are the format's own; ml_dtypes goes through float32 in any case.
-        with np.errstate(invalid="ignore"):
-            return rounded.astype(np.float32).astype(self.dtype)
+        return self.encode(rounded)
+
+    def encode(self, values: NDArray[np.float64]) -> NDArray[Any]:
+        """Values of this format as an array of its type, nothing rounded.
+
+        Raises
+        ------
+        InputError
+            For a format without bounds, which no type holds.
+        """
+        if not self.bounded:
+            message = f"no array type holds {self.name} without its bounds: use round"
+            raise InputError(message)
+        # Exact for the format's own values, which is why ml_dtypes may go through float32.
+        with np.errstate(all="ignore"):
+            narrow = values if self.bits == Float64.itemsize * 8 else values.astype(np.float32)
+            return narrow.astype(self.dtype)
 
     def ulp(self, values: ArrayLike) -> NDArray[np.float64]:
         """The spacing of the format at each value: 2^(max(e, emin) - p + 1), NaN past the range."""
@@ -297,7 +309,10 @@ class Format:
         """
         whole, _ = self._place(np.asarray(actual, np.float64), np.float64(0.0))
         floor, fraction = self._place(np.asarray(exact, np.float64), np.asarray(exact_low))
-        return (whole - floor).astype(np.float64) - fraction
+        # Across zero the ordinals of float64 are up to 2^64 apart: subtract those as float64.
+        across = (whole < 0) != (floor < 0)
+        near = whole - np.where(across, 0, floor)
+        return near.astype(np.float64) - np.where(across, floor, 0) - fraction
 
     def _place(
         self, values: NDArray[np.float64], low: NDArray[np.float64] | np.float64

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ladder: outputs rounded from balls where those prove it, and by integers where none does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from precision_lab.arithmetic import double_double
+from precision_lab.arithmetic.ball import NEGLIGIBLE, Ball, DoubleDoubleBalls, Float64Balls
+from precision_lab.formats import Format, formats
+from precision_lab.solver import Solver
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from precision_lab.enclosures import Enclosures
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+RUNGS = ("special", "float64", "double_double", "integers")
+
+QUARTER_ULP = 2.0**-27
+"""Two bounds below this, beside a value, are within a quarter of its ulp in float32."""
+
+
+class Open(NamedTuple):
+    """Elements of a block that are not decided yet: where they stand, and what is known."""
+
+    i: NDArray[np.intp]
+    j: NDArray[np.intp]
+    high: Floats
+    radius: Floats
+
+    def where(self, mask: Mask) -> Open:
+        """Some of them."""
+        return Open(self.i[mask], self.j[mask], self.high[mask], self.radius[mask])
+
+
+class Ladder:
+    """Rounds the outputs of a norm to one format, each rounding proved.
+
+    Parameters
+    ----------
+    enclosures
+        Balls around the outputs.
+    target, overflow
+        The format, and what stands for values past its largest.
+
+    Attributes
+    ----------
+    rungs
+        How many elements each rung has decided.
+    """
+
+    def __init__(self, enclosures: Enclosures, target: Format, overflow: str) -> None:
+        self.enclosures = enclosures
+        self.target = target
+        self.overflow = overflow
+        self.rungs = dict.fromkeys(RUNGS, 0)
+        by_bits = target == formats["bfloat16"] and overflow == "ieee" and enclosures.tame
+        self.first = self._by_bits if by_bits else self._by_ends
+
+    def outputs(self, rows: slice) -> NDArray[Any]:
+        """The outputs of a block of rows, in the target's array type."""
+        ball, special = self.enclosures.of(rows, Float64Balls())
+        outputs, open_ = self.first(ball)
+        if special.any():
+            fixed = special[:, 0]
+            outputs[fixed] = self._code(ball.high[fixed])
+            open_[fixed] = False
+            self.rungs["special"] += outputs[fixed].size
+        undecided = 0
+        if open_.any():
+            i, j = np.nonzero(open_)
+            elements = Open(i, j, ball.high[i, j], ball.radius()[i, j])
+            elements = self._by_float64(rows, elements, outputs)
+            undecided = elements.i.size
+            solvers: dict[int, Solver] = {}
+            elements = self._by_zero(rows, elements, outputs, solvers)
+            elements = self._by_double_double(rows, elements, outputs)
+            self._by_integers(rows, elements, outputs, solvers)
+        self.rungs["float64"] += outputs.size - outputs[special[:, 0]].size - undecided
+        return outputs
+
+    def _code(self, values: Floats | float) -> NDArray[Any]:
+        return self.target.cast(values, overflow=self.overflow)
+
+    def _by_ends(self, ball: Ball) -> tuple[NDArray[Any], Mask]:
+        """A block's outputs where both ends of the ball round alike, and where they do not."""
+        radius = ball.radius()
+        values, proved = self._agreed(ball.high - radius, ball.high + radius)
+        if not self.target.nan:
+            return self._code(np.where(proved, ball.high, 1.0)), ~proved
+        return self.target.encode(values), ~proved
+
+    def _by_bits(self, ball: Ball) -> tuple[NDArray[Any], Mask]:
+        """The same for bfloat16, several times as fast, by the bits of float32.
+
+        A midpoint rounded to float32 lies within one ulp of float32 of the exact value, where the
+        ball does within a half. Rounding to bfloat16, 16 bits shorter, then gives the same for both
+        unless the low half is within 2 of the halfway point 0x8000.
+        """
+        single = ball.high.astype(np.float32)
+        low_half = single.view(np.uint16).reshape(*single.shape, 2)[..., LOW_HALF]
+        open_ = (low_half - np.uint16(0x8000 - 2)) <= np.uint16(4)
+        if np.any(ball.absolute > NEGLIGIBLE):
+            bound = np.asarray(ball.absolute / QUARTER_ULP, np.float32)
+            open_ |= np.abs(single) <= bound
+        open_ |= ~(np.asarray(ball.relative) < QUARTER_ULP)
+        if not single.all():
+            # Of a zero the sign is to be decided.
+            open_ |= single == 0
+        return single.astype(self.target.dtype), open_
+
+    def _by_float64(self, rows: slice, open_: Open, outputs: NDArray[Any]) -> Open:
+        """The ends of the balls; and 0 times anything finite, which is exact."""
+        values, proved = self._agreed(open_.high - open_.radius, open_.high + open_.radius)
+        if not self.enclosures.inputs.norm.centred:
+            x = self.enclosures.inputs.x[rows][open_.i, open_.j]
+            zero = (x == 0) & np.isfinite(open_.high)
+            values = np.where(zero, self.target.round(open_.high, overflow=self.overflow), values)
+            proved |= zero
+        outputs[open_.i[proved], open_.j[proved]] = self._code(values[proved])
+        return open_.where(~proved)
+
+    def _by_zero(
+        self, rows: slice, open_: Open, outputs: NDArray[Any], solvers: dict[int, Solver]
+    ) -> Open:
+        """Deviations and gains of zero: no ball separates their outputs from what lies beside."""
+        bias = self.enclosures.bias
+        rest = np.zeros_like(open_.high) if bias is None else bias.high[0, open_.j]
+        doubtful = ~(np.abs(open_.high - rest) > open_.radius + np.abs(rest) * 2.0**-50)
+        decided = np.zeros_like(doubtful)
+        for row in np.unique(open_.i[doubtful]).tolist():
+            solver = solvers[row] = Solver(self.enclosures.inputs, rows.start + row)
+            fixed = doubtful & (open_.i == row) & solver.is_fixed[open_.j]
+            outputs[row, open_.j[fixed]] = self._code(solver.fixed[open_.j[fixed]])
+            decided |= fixed
+        self.rungs["integers"] += int(decided.sum())
+        return open_.where(~decided)
+
+    def _by_double_double(self, rows: slice, open_: Open, outputs: NDArray[Any]) -> Open:
+        """The ends of finer balls, each taken in one float64 that rounds as the end does."""
+        if not open_.i.size:
+            return open_
+        which, at = np.unique(open_.i, return_inverse=True)
+        ball, _ = self.enclosures.of(rows.start + which, DoubleDoubleBalls())
+        high, low = (part[at, open_.j] for part in ball.pair)
+        # low -+ radius is rounded itself, by 2^-106 of the midpoint at the most.
+        radius = ball.radius()[at, open_.j] + np.abs(high) * 2.0**-104
+        last = [self._one_float(high, low + side) for side in (-radius, radius)]
+        values, proved = self._agreed(last[0], last[1])
+        outputs[open_.i[proved], open_.j[proved]] = self._code(values[proved])
+        self.rungs["double_double"] += int(proved.sum())
+        return open_._replace(high=high).where(~proved)
+
+    def _by_integers(
+        self, rows: slice, open_: Open, outputs: NDArray[Any], solvers: dict[int, Solver]
+    ) -> None:
+        """Whatever is left."""
+        odd = self.target.precision < formats["float64"].precision
+        for i, j, guess in zip(*(part.tolist() for part in open_[:3]), strict=True):
+            if i not in solvers:
+                solvers[i] = Solver(self.enclosures.inputs, rows.start + i)
+            outputs[i, j] = self._code(solvers[i].solve(j, guess, odd=odd))
+        self.rungs["integers"] += open_.i.size
+
+    def _one_float(self, high: Floats, low: Floats) -> Floats:
+        """A float64 that rounds to the target as high + low does."""
+        if self.target.precision == formats["float64"].precision:
+            return high + low
+        return double_double.round_to_odd(high, low)
+
+    def _agreed(self, low: Floats, high: Floats) -> tuple[Floats, Mask]:
+        """The rounding of both ends, and where it is one and the same."""
+        first = self.target.round(low, overflow=self.overflow)
+        last = self.target.round(high, overflow=self.overflow)
+        one_sign = np.signbit(first) == np.signbit(last)
+        # Finite ends on one side without a value of the format: no number between them has one.
+        outside = np.isnan(first) & np.isnan(last) & np.isfinite(low) & np.isfinite(high)
+        return last, ((first == last) & one_sign) | (
+            outside & (np.signbit(low) == np.signbit(high))
+        )
+
+
+LOW_HALF = int(np.array([1], np.uint32).view(np.uint16)[0] == 0)
+"""Which of a float32's two halves holds its last bits."""

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is computed: each norm once, as its textbook formula over any arithmetic.
+
+An arithmetic is an object with the operations named in `Arithmetic`; balls, exact intervals and
+emulated formats all have them, so that the one formula below yields a proved enclosure, a value to
+any number of digits, or what a format makes of it.
+
+Sources: Ba, Kiros and Hinton, "Layer Normalization", 2016; Zhang and Sennrich, "Root Mean Square
+Layer Normalization", 2019; eps inside the root, as every current framework has it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from precision_lab.formats import BY_DTYPE
+from precision_lab.table import InputError, Table, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+
+class Arithmetic(Protocol):
+    """A way to compute: rows in, rows out, reductions along the last axis."""
+
+    def square(self, x: Any, /) -> Any:
+        """x^2."""
+        ...
+
+    def mean(self, x: Any, /) -> Any:
+        """The mean of each row."""
+        ...
+
+    def add(self, x: Any, y: Any, /) -> Any:
+        """x + y."""
+        ...
+
+    def subtract(self, x: Any, y: Any, /) -> Any:
+        """x - y."""
+        ...
+
+    def multiply(self, x: Any, y: Any, /) -> Any:
+        """x y."""
+        ...
+
+    def rsqrt(self, x: Any, /) -> Any:
+        """1 / sqrt(x)."""
+        ...
+
+
+def rms(a: Arithmetic, x: Any, eps: Any) -> Any:
+    """x / sqrt(mean(x^2) + eps)."""
+    return a.multiply(x, a.rsqrt(a.add(a.mean(a.square(x)), eps)))
+
+
+def layer(a: Arithmetic, x: Any, eps: Any) -> Any:
+    """d / sqrt(mean(d^2) + eps), where d = x - mean(x)."""
+    d = a.subtract(x, a.mean(x))
+    return a.multiply(d, a.rsqrt(a.add(a.mean(a.square(d)), eps)))
+
+
+def affine(a: Arithmetic, v: Any, gain: Any | None, bias: Any | None) -> Any:
+    """v g + b, each part where it is given."""
+    scaled = v if gain is None else a.multiply(v, gain)
+    return scaled if bias is None else a.add(scaled, bias)
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A norm: its formula without gain and bias."""
+
+    name: str
+    title: str
+    centred: bool
+    """Whether the mean is subtracted first."""
+    normalise: Callable[[Arithmetic, Any, Any], Any]
+
+
+norms: Table[Norm] = Table(
+    "norm",
+    [
+        Norm("rms", "RMSNorm", centred=False, normalise=rms),
+        Norm("layer", "LayerNorm", centred=True, normalise=layer),
+    ],
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The arguments of a norm, checked; rows flattened to two dimensions.
+
+    Parameters
+    ----------
+    norm
+        Which norm.
+    x
+        [rows, hidden], of a format's array type.
+    weight, bias
+        [hidden], of a format's array type, or None.
+    eps
+        The real value of this float.
+    weight_offset
+        Added to the weight to give the gain; without a weight the gain is 1.
+    shape
+        The shape that x had.
+    """
+
+    norm: Norm
+    x: NDArray[Any]
+    weight: NDArray[Any] | None
+    bias: NDArray[Any] | None
+    eps: float
+    weight_offset: float
+    shape: tuple[int, ...]
+
+
+def check_eps(eps: object) -> float:
+    """An eps as a float.
+
+    Raises
+    ------
+    InputError
+        If it is no real number, negative, NaN or infinite.
+    """
+    if isinstance(eps, bool) or not isinstance(eps, Real | np.floating | np.integer):
+        message = f"eps is {eps!r}: give a number that is not negative, such as 1e-6"
+        raise InputError(message)
+    value = float(eps)
+    if not math.isfinite(value) or value < 0:
+        message = f"eps is {value:g}: give a finite number that is not negative, such as 1e-6"
+        raise InputError(message)
+    return value
+
+
+def check(
+    norm: Norm | str,
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    *,
+    eps: float,
+    weight_offset: float = 0.0,
+) -> Inputs:
+    """Check the arguments of a norm once, at the door.
+
+    Parameters
+    ----------
+    norm
+        A norm or its name.
+    x
+        [..., hidden], of a format's array type; lists of numbers are float64.
+    weight, bias
+        [hidden] or None.
+    eps, weight_offset
+        Real numbers.
+
+    Raises
+    ------
+    InputError
+        For an unknown norm, shapes that do not match, an empty hidden axis, types that no format
+        has, an eps that is negative or not finite. No rows are fine: they give no rows.
+    """
+    found = norms.find(norm)
+    rows = _array(x, "x")
+    if rows.ndim == 0:
+        message = "x is a single number: give rows, [rows, hidden]"
+        raise InputError(message)
+    hidden = rows.shape[-1]
+    if hidden == 0:
+        message = f"x of shape {rows.shape} has no elements in a row: hidden must be 1 or more"
+        raise InputError(message)
+    offset = float(weight_offset)
+    if not math.isfinite(offset):
+        message = f"weight_offset is {offset:g}: give a finite number, such as 0 or 1"
+        raise InputError(message)
+    return Inputs(
+        norm=found,
+        x=rows.reshape(-1, hidden),
+        weight=_parameter(weight, "weight", hidden),
+        bias=_parameter(bias, "bias", hidden),
+        eps=check_eps(eps),
+        weight_offset=offset,
+        shape=rows.shape,
+    )
+
+
+def _array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """An array of a format's type, nothing rounded."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        message = f"{name} is ragged: give rows of equal length"
+        raise InputError(message) from None
+    if array.dtype in BY_DTYPE:
+        return array
+    if array.dtype.kind in "iu" or (array.size == 0 and not isinstance(values, np.ndarray)):
+        exact = array.astype(np.float64)
+        if (exact == array).all():
+            return exact
+    message = str(unknown("array type", array.dtype, [row.name for row in BY_DTYPE.values()]))
+    raise InputError(f"{name}: {message}")
+
+
+def _parameter(values: ArrayLike | None, name: str, hidden: int) -> NDArray[Any] | None:
+    if values is None:
+        return None
+    array = _array(values, name)
+    if array.shape != (hidden,):
+        message = f"{name} has shape {array.shape}: x has rows of {hidden}, so give ({hidden},)"
+        raise InputError(message)
+    return array

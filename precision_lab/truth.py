@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exact value of a norm for the inputs as stored, and its correct rounding to any format.
+
+A ladder proves each rounding. A float64 ball encloses every value; where both its ends round alike,
+that rounding is proved, wherever the value lies between them. What stays open goes up to
+double-double balls and then to integers, which decide everything. Each value is rounded once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.arithmetic.ball import NEGLIGIBLE, Ball, DoubleDoubleBalls, Float64Balls
+from precision_lab.enclosures import Enclosures
+from precision_lab.formats import OVERFLOW_POLICIES, Format, formats
+from precision_lab.ladder import RUNGS, Ladder
+from precision_lab.norms import Inputs, Norm, check
+from precision_lab.solver import Solver
+from precision_lab.table import InputError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+    Index = NDArray[np.intp]
+
+BLOCK = 1 << 16
+"""Elements a block: its arrays stay in the second-level cache."""
+
+COARSE = 2.0**-36
+"""A float64 enclosure wider than this beside its row's size is refined before it is shown."""
+
+
+def truth(
+    norm: Norm | str,
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    *,
+    eps: float,
+    weight_offset: float = 0.0,
+) -> Truth:
+    """The exact value of a norm for the inputs as stored.
+
+    Parameters
+    ----------
+    norm
+        ``"rms"`` or ``"layer"``.
+    x
+        [..., hidden], an array of any format's type; lists of numbers are float64.
+    weight, bias
+        [hidden], arrays of any format's type, or None: then the gain is 1, and nothing is added.
+    eps
+        Added inside the root; the real value of this float. In the square of x's unit.
+    weight_offset
+        Added to the weight exactly: 1 for gains stored as an offset from one.
+
+    Returns
+    -------
+    Truth
+        Computed when asked for a value or a rounding.
+
+    Raises
+    ------
+    InputError
+        As `norms.check` says, and where this process flushes subnormal numbers to zero.
+
+    Examples
+    --------
+    >>> truth("rms", [3.0, 4.0], eps=0.0).round("bfloat16")
+    array([0.847656, 1.13281], dtype=bfloat16)
+    """
+    inputs = check(norm, x, weight, bias, eps=eps, weight_offset=weight_offset)
+    if flushes_subnormals():
+        message = "this process flushes subnormal numbers to zero, so nothing here can be proved"
+        raise InputError(message)
+    return Truth(inputs)
+
+
+def flushes_subnormals() -> bool:
+    """Whether this thread's float64 arithmetic takes or gives zero for subnormal numbers."""
+    tiny = np.full(16, 2.0**-1022)
+    with np.errstate(all="ignore"):
+        halves = tiny * 0.5
+        return bool(np.any(halves + halves != tiny) or np.any(halves * 2.0 != tiny))
+
+
+class Truth:
+    """What a norm is for given inputs. Made by `truth`; computed when asked.
+
+    Attributes
+    ----------
+    inputs
+        The arguments, checked.
+    rungs
+        How many elements each rung decided in the last rounding. ``special``: rows whose values the
+        rules of IEEE arithmetic fix (NaN, infinities, no spread); ``float64`` and
+        ``double_double``: balls; ``integers``: the exact predicate.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self._enclosures = Enclosures(inputs)
+        self.rungs = dict.fromkeys(RUNGS, 0)
+
+    @property
+    def value(self) -> Floats:
+        """In float64, within `radius` of the exact value; NaN and infinity where that is so."""
+        return self._midpoint[0].reshape(self.inputs.shape)
+
+    @property
+    def radius(self) -> Floats:
+        """A proved bound on how far `value` is from the exact value."""
+        return self._midpoint[1].reshape(self.inputs.shape)
+
+    @cached_property
+    def low(self) -> Floats:
+        """What `value` leaves out: value + low is within about 2^-100 of the row's size."""
+        value, _ = self._midpoint
+        rest = np.zeros(value.shape)
+        with np.errstate(all="ignore"):
+            for rows in self._blocks():
+                ball, special = self._enclosures.of(rows, DoubleDoubleBalls())
+                high, low = ball.pair
+                part = (high - value[rows]) + low
+                known = np.isfinite(part) & ~special & (ball.relative < COARSE)
+                rest[rows] = np.where(known, part, 0.0)
+        return rest.reshape(self.inputs.shape)
+
+    def round(self, format: Format | str, overflow: str = "ieee") -> NDArray[Any]:
+        """The value rounded once, to nearest-even.
+
+        Parameters
+        ----------
+        format
+            Any format or its name.
+        overflow
+            ``"ieee"`` or ``"saturate"``, as for `Format.round`.
+
+        Returns
+        -------
+        ndarray
+            Of the format's array type, in the shape of x.
+
+        Raises
+        ------
+        InputError
+            For an unknown format or policy, or a value that the format has no code for.
+        """
+        target = formats.find(format)
+        if overflow not in OVERFLOW_POLICIES:
+            raise unknown("overflow policy", overflow, OVERFLOW_POLICIES)
+        ladder = Ladder(self._enclosures, target, overflow)
+        result = np.empty(self.inputs.x.shape, target.dtype)
+        with np.errstate(all="ignore"):
+            for rows in self._blocks():
+                result[rows] = ladder.outputs(rows)
+        self.rungs = ladder.rungs
+        return result.reshape(self.inputs.shape)
+
+    def _blocks(self) -> Iterator[slice]:
+        count, hidden = self.inputs.x.shape
+        step = max(1, BLOCK // hidden)
+        return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+    @cached_property
+    def _midpoint(self) -> tuple[Floats, Floats]:
+        """Values and radii: float64 balls, refined row by row where they are too wide."""
+        value, radius = np.empty((2, *self.inputs.x.shape))
+        with np.errstate(all="ignore"):
+            for rows in self._blocks():
+                ball, special = self._enclosures.of(rows, Float64Balls())
+                value[rows], radius[rows] = ball.high, np.where(special, 0.0, ball.radius())
+                coarse = _coarse(ball) & ~special[:, 0]
+                if coarse.any():
+                    index = np.arange(rows.start, rows.stop)[coarse]
+                    value[index], radius[index] = self._refined(index)
+        return value, radius
+
+    def _refined(self, rows: Index) -> tuple[Floats, Floats]:
+        """Values and radii of a few rows by double-double balls; by integers where those fail."""
+        ball, special = self._enclosures.of(rows, DoubleDoubleBalls())
+        low = ball.pair[1]
+        value, radius = ball.high, np.where(special, 0.0, ball.radius() + np.abs(low))
+        for at in np.nonzero(_coarse(ball) & ~special[:, 0])[0]:
+            solver = Solver(self.inputs, int(rows[at]))
+            value[at], radius[at] = solver.fixed, 0.0
+            for j in np.nonzero(~solver.is_fixed)[0]:
+                value[at, j] = solver.solve(int(j), float(ball.high[at, j]), odd=False)
+                radius[at, j] = np.spacing(np.abs(value[at, j])) / 2
+        return value, radius
+
+
+def _coarse(ball: Ball) -> Mask:
+    """Rows whose enclosure is too wide to be shown as a value."""
+    size = np.mean(np.abs(ball.high), axis=-1)
+    relative = np.broadcast_to(ball.relative, (len(size), 1))[:, 0]
+    absolute = np.broadcast_to(ball.absolute, (len(size), 1))[:, 0]
+    fine = (relative <= COARSE) & ((absolute <= COARSE * size) | (absolute <= NEGLIGIBLE))
+    coarse: Mask = np.isfinite(size) & ~fine | ~np.isfinite(relative)
+    return coarse
