@@ -10,6 +10,7 @@ import sys
 from fractions import Fraction
 
 import click
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,7 +18,9 @@ from hypothesis import strategies as st
 
 from precision_lab import cli
 from precision_lab.cli import numbers
+from precision_lab.cli import truth as truth_command
 from precision_lab.formats import formats
+from precision_lab.results_file import StoppedError
 from precision_lab.table import InputError
 
 PROGRAM = [sys.executable, "-m", "precision_lab"]
@@ -89,6 +92,19 @@ def test_every_command_has_help(lab):
         (["explain", "bf16", "1/0"], ["'1/0'"]),
         (["explain", "bf16", "0xp1"], ["'0xp1'"]),
         (["explain", "e4m3fn", "0x1ff"], ["0x1ff", "float8_e4m3fn", "8 bits"]),
+        (["truth", "rsm", "1"], ["'rsm'", "rms"]),
+        (["truth", "rms"], ["hidden"]),
+        (["truth", "rms", "1", "--eps", "-1"], ["eps", "-1"]),
+        (["truth", "rms", "1", "--eps", "nan"], ["eps", "nan"]),
+        (["truth", "rms", "1", "--eps", "small"], ["'small'"]),
+        (["truth", "rms", "1", "2", "--weight", "1"], ["weight", "(2,)"]),
+        (["truth", "rms", "1", "--format", "fp61"], ["'fp61'", "fp16"]),
+        (["truth", "rms", "1", "--overflow", "wrap"], ["'wrap'", "saturate"]),
+        (["truth", "rms", "--file", "no-such-file"], ["no-such-file", "No such file"]),
+        (["conformance", "no_such_module:f"], ["no_such_module"]),
+        (["conformance", "--format", "bf61"], ["'bf61'", "bf16"]),
+        (["report", "no_such_analysis"], ["'no_such_analysis'", "real_model"]),
+        (["steps", "hf-lama"], ["'hf-lama'", "hf-llama"]),
     ],
 )
 def test_bad_usage_is_one_sentence_and_exit_2(lab, arguments, told):
@@ -104,6 +120,7 @@ def test_bad_usage_is_one_sentence_and_exit_2(lab, arguments, told):
     ("error", "code"),
     [
         (InputError("rows differ"), 2),
+        (StoppedError("the disk is full"), 3),
         (click.UsageError("no"), 2),
         (PermissionError(errno.EACCES, "Permission denied", "report/index.html"), 2),
         (OSError(errno.ENOSPC, "No space left on device", "rows.sqlite"), 3),
@@ -234,3 +251,96 @@ def test_exact_and_hexadecimal_notations_read_back(value):
     """Reading back what is printed gives the same number."""
     assert float(numbers.read(value.hex())) == value
     assert float(numbers.read(numbers.exact(value).split(" = ")[0])) == value
+
+
+def test_truth_gives_digits_and_codes(lab):
+    """The RMSNorm of 3 and 4 to thirty digits, and what bfloat16 makes of it, by hand."""
+    ran = lab("truth", "rms", "3", "4", "--format", "bf16", "--json")
+    answer = ran.data
+    with mpmath.workdps(40):
+        root = mpmath.sqrt(mpmath.mpf("12.5") + mpmath.mpf(1e-6))
+        assert answer["exact"] == [mpmath.nstr(mpmath.mpf(x) / root, 30) for x in (3, 4)]
+    (rounded,) = answer["rounded"]
+    assert (rounded["values"], rounded["codes"]) == ([0.84765625, 1.1328125], ["0x3f59", "0x3f91"])
+    assert sum(rounded["rungs"].values()) == 2
+    text = lab("truth", "rms", "3", "4").out
+    assert "0.84852810348273356879412765195" in text
+    assert "1.1328125 0x3f91" in text
+
+
+def test_truth_takes_a_weight_a_bias_and_an_offset(lab):
+    """With eps 0 and a row of ones, the output is weight + offset + bias, exactly."""
+    answer = lab(
+        "truth", "rms", "1", "-1", "--eps", "0", "--weight", "0.5, 2", "--bias=-1 0",
+        "--weight-offset", "1", "--json",
+    ).data  # fmt: skip
+    assert answer["exact"] == ["0.5", "-3.0"]
+    assert [row["values"] for row in answer["rounded"]] == [[0.5, -3.0]] * 5
+
+
+def test_truth_of_what_is_no_number(lab):
+    """Infinities, NaN and 0/0 give what IEEE arithmetic gives; a constant LayerNorm row gives 0."""
+    assert lab("truth", "rms", "1", "inf", "--json").data["exact"] == ["0.0", "nan"]
+    assert lab("truth", "rms", "1", "nan", "--json").data["exact"] == ["nan", "nan"]
+    assert lab("truth", "rms", "0", "--eps", "0", "--json").data["exact"] == ["nan"]
+    assert lab("truth", "layer", "5", "5", "--json").data["exact"] == ["0.0", "0.0"]
+
+
+def test_truth_reads_a_file(lab, tmp_path):
+    """A text file of numbers, with comments, is the same as the numbers themselves."""
+    path = tmp_path / "row.txt"
+    path.write_text("# a row\n3, 4 # both\n0x1p-3 1/3\n", encoding="utf-8")
+    assert (
+        lab("truth", "layer", "--file", path).out
+        == lab("truth", "layer", "3", "4", "0.125", "1/3").out
+    )
+    path.write_bytes(b"\xff\xfe")
+    assert "no text file" in lab("truth", "layer", "--file", path).err
+    path.write_bytes(b" " * (truth_command.MOST_BYTES + 1))
+    assert "larger than 16 MiB" in lab("truth", "layer", "--file", path).err
+
+
+def test_truth_of_a_long_row_is_a_value_and_its_radius(lab):
+    """Past a hundred elements the proved float64 value stands for the digits."""
+    answer = lab("truth", "rms", *range(1, 200), "--json").data
+    assert "±" in answer["exact"][0]
+
+
+def test_conformance_passes_and_fails(lab):
+    """This package's rounding passes, the float64 cast of ml_dtypes does not; the code says so."""
+    ran = lab("conformance", "--format", "e4m3fn", "--mode", "nearest_even")
+    assert (ran.code, ran.out.splitlines()[-1].split(" of ")[0]) == (0, "0 wrong")
+    arguments = ["conformance", "precision_lab.conformance:ml_dtypes_float64", "--format", "e4m3fn"]
+    ran = lab(*arguments, "--json")
+    assert (ran.code, ran.data["passed"]) == (1 if ran.data["wrong"] else 0, not ran.data["wrong"])
+
+
+def test_a_wrong_rounding_fails_conformance(lab, tmp_path):
+    """Truncation is found out: exit code 1."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from precision_lab import formats\n"
+        "def truncate(values, name):\n"
+        "    return formats[name].round(values, mode='toward_zero')\n",
+        encoding="utf-8",
+    )
+    ran = lab("conformance", f"{path}:truncate", "--format", "bf16", "--json")
+    assert (ran.code, ran.data["passed"]) == (1, False)
+    assert ran.data["wrong"] > 1000
+
+
+def test_inputs_lists_every_row(lab):
+    """Families, gains, biases and captures, each by its name, and a capture's layers on demand."""
+    from precision_lab.inputs import biases, captures, families, gains
+
+    text, data = lab("inputs").out, lab("inputs", "--json").data
+    for name, table in (
+        ("families", families),
+        ("gains", gains),
+        ("biases", biases),
+        ("captures", captures),
+    ):
+        assert [row["name"] for row in data[name]] == list(table)
+        for row in table:
+            assert f"\n{row} " in text
+    assert "model.layers.12.input_layernorm" in lab("inputs", "--layers").out

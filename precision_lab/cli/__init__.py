@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from precision_lab import __version__
+from precision_lab.results_file import StoppedError
 from precision_lab.table import InputError, nearest
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return complain(str(error), BAD_INPUT)
     except click.ClickException as error:
         return complain(error.format_message(), BAD_INPUT)
+    except StoppedError as error:
+        return complain(str(error), STOPPED)
     except (KeyboardInterrupt, click.Abort):
         return complain("interrupted; the same command goes on from here", INTERRUPTED)
     except OSError as error:

@@ -14,7 +14,7 @@ from precision_lab.formats import Format, formats
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -101,16 +101,20 @@ def rounded(
     return float(target.round(start, mode=mode, overflow=overflow))
 
 
-def read_values(texts: Sequence[str], target: Format) -> tuple[NDArray[Any], list[str]]:
-    """Numbers rounded to a format, and those texts that had to be rounded."""
-    numbers = [read(text) for text in texts]
-    values = [rounded(number, target) for number in numbers]
-    inexact = [
-        text
-        for text, number, value in zip(texts, numbers, values, strict=True)
-        if isinstance(number, Fraction) and (not math.isfinite(value) or Fraction(value) != number)
-    ]
-    return target.cast(np.array(values, np.float64)), inexact
+def read_values(texts: Iterable[str], target: Format) -> NDArray[Any]:
+    """Numbers, each rounded once, as an array of a format's type."""
+    return target.cast(np.array([rounded(read(text), target) for text in texts], np.float64))
+
+
+def split(text: str) -> list[str]:
+    """The numbers of a text, between which stand blanks or commas; `#` starts a comment."""
+    lines = (line.partition("#")[0] for line in text.splitlines())
+    return [word for line in lines for word in re.split(r"[\s,]+", line) if word]
+
+
+def one(text: str) -> float:
+    """An option that is a single number, as the nearest float64."""
+    return to_float64(read(text))
 
 
 def code(value: float, target: Format) -> int | None:

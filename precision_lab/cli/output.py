@@ -20,7 +20,7 @@ as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print
 
 
 def columns(header: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:
-    """Print rows in aligned columns, the first `left` of them and the last flush left."""
+    """Print rows in aligned columns, the first `left` of them flush left."""
     cells = [list(header), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(line[place]) for line in cells) for place in range(len(header))]
     for line in cells:
