@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Magnitudes as marks in lanes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from precision_lab.charts import drawing, words
+from precision_lab.charts.drawing import MUTED, PAPER, Chart, Look
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+LANE = 12.5  # points
+BETWEEN = 0.7  # lanes
+
+
+@drawing.styled()
+def dots(
+    rows: pd.DataFrame,
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    xlabel: str,
+    value: str,
+    by: str,
+    series: str,
+    bound: str | None = None,
+    beside: str | None = None,
+    meaning: tuple[str, str] = ("", "beside it"),
+    panel: str | None = None,
+    limits: Mapping[str, float] | None = None,
+) -> Chart:
+    """Magnitudes as marks in lanes, a lane a series, each with its number.
+
+    Parameters
+    ----------
+    rows
+        Rows of a sweep; the largest value of each group is drawn.
+    name, title, caption, xlabel
+        The words of the chart.
+    value
+        Column of the magnitude, a filled mark.
+    by, series, panel
+        Columns that say which row, which lane of it and which panel a value belongs to.
+    bound
+        Column of a bound on the value, the bar at the end of a thin line.
+    beside
+        Column of a second magnitude, a hollow mark.
+    meaning
+        What filled and what hollow marks are.
+    limits
+        Label and magnitude of vertical lines.
+    """
+    which = _Columns(value, beside, bound)
+    columns = {meaning[0]: value}
+    columns |= {meaning[1]: beside} if beside else {}
+    columns |= {"bound": bound} if bound else {}
+    keys = [column for column in (panel, by, series) if column]
+    best = rows.groupby(keys, sort=False, observed=True)[list(columns.values())].max()
+    best = best.reset_index()
+    look = drawing.looks(best[series].drop_duplicates())
+    panels = list(best.groupby(panel, sort=False, observed=True)) if panel else [("", best)]
+    key = [drawing.handle(style, label) for label, style in look.items()]
+    if beside:
+        key.append(drawing.handle(Look(MUTED, "o", "none"), meaning[0]))
+        key.append(drawing.handle(Look(MUTED, "o", "none"), meaning[1], filled=False))
+    if bound:
+        key.append(drawing.handle(Look(MUTED, "|", "-"), "proved bound", line=True))
+    heights = [LANE * (len(part) + BETWEEN * part[by].nunique()) for _, part in panels]
+    figure, axes = drawing.sheet(
+        title, heights or [LANE], left=drawing.reach(best[by]), gap=20, key=key
+    )
+    ends = drawing.span(*(best[column] for column in columns.values()), (limits or {}).values())
+    for axis, (label, part) in zip(axes, panels, strict=False):
+        drawing.exponents(axis, ends, "x")
+        drawing.heading(axis, str(label))
+        for text, at in (limits or {}).items():
+            drawing.limit(axis, at, ends, text, along="x")
+        at, ticks = 0.0, {}
+        for row_label, group in part.groupby(by, sort=False, observed=True):
+            ticks[str(row_label)] = at + (len(group) - 1) / 2
+            for _, row in group.iterrows():
+                _lane(axis, at, row, which, look=look[row[series]], ends=ends)
+                at += 1
+            at += BETWEEN
+        drawing.lanes(axis, ticks, -BETWEEN, at - BETWEEN / 2)
+        axis.tick_params(labelbottom=axis is axes[-1])
+    axes[-1].set_xlabel(xlabel)
+    alt = words.measured(best, keys, columns)
+    return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
+
+
+class _Columns(NamedTuple):
+    """Which columns of a row a lane draws."""
+
+    value: str
+    beside: str | None
+    bound: str | None
+
+
+def _lane(
+    axis: Axes,
+    at: float,
+    row: pd.Series[Any],
+    columns: _Columns,
+    *,
+    look: Look,
+    ends: tuple[int, int],
+) -> None:
+    """Draw one lane: the mark, what stands beside it, its bound and its number."""
+    x = drawing.place(row[columns.value], ends)
+    far = x
+    for column, marker, face in (
+        (columns.bound, "|", look.color),
+        (columns.beside, look.marker, PAPER),
+    ):
+        end = drawing.place(row[column], ends) if column else math.nan
+        if column and math.isfinite(end) and math.isfinite(x):
+            past = math.isinf(row[column])
+            axis.plot([x, end], [at, at], color=look.color, linewidth=0.9, linestyle="-", marker="")
+            axis.plot(
+                [end], [at], marker=">" if past else marker, color=look.color, linestyle="none",
+                markerfacecolor=face, clip_on=False,
+            )  # fmt: skip
+            far = max(far, end)
+    axis.plot([x], [at], marker=look.marker, color=look.color, linestyle="none", clip_on=False)
+    text = words.number(row[columns.value])
+    if math.isnan(x):
+        x, far, text = ends[0], ends[0], "nothing finite to measure"
+    right = far < ends[0] + 0.8 * (ends[1] - ends[0])
+    axis.annotate(
+        text, (far if right else x, at), (7 if right else -7, -0.5), va="center", size=8,
+        textcoords="offset points", ha="left" if right else "right", color=MUTED,
+    )  # fmt: skip

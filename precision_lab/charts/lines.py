@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Magnitudes over an ordered axis, and what formats can hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from precision_lab.charts import drawing, words
+from precision_lab.charts.drawing import ALARM, MUTED, SAFE, Chart, Look
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+PANEL = 110.0  # points
+BAR = 20.0  # points
+
+
+@drawing.styled()
+def lines(
+    rows: pd.DataFrame,
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    xlabel: str,
+    ylabel: str,
+    x: str,
+    y: str,
+    series: str,
+    panel: str | None = None,
+    bound: str | None = None,
+    limits: Mapping[str, float] | None = None,
+) -> Chart:
+    """Magnitudes over an ordered axis, one line a series.
+
+    Parameters
+    ----------
+    rows
+        Rows of a sweep; the largest value at each x is drawn.
+    name, title, caption, xlabel, ylabel
+        The words of the chart.
+    x, y
+        Columns of the place and of the magnitude. Infinity is drawn at the upper edge.
+    series, panel
+        Columns that say which line and which panel a value belongs to.
+    bound
+        Column of a bound on the magnitude, a thin dotted line.
+    limits
+        Label and magnitude of horizontal lines.
+    """
+    columns = {"at most": y} | ({"bound": bound} if bound else {})
+    keys = [column for column in (panel, series, x) if column]
+    best = rows.groupby(keys, sort=False, observed=True)[list(columns.values())].max()
+    best = best.reset_index()
+    look = drawing.looks(best[series].drop_duplicates())
+    panels = list(best.groupby(panel, sort=False, observed=True)) if panel else [("", best)]
+    key = [drawing.handle(style, label, line=True) for label, style in look.items()]
+    if bound:
+        key.append(drawing.handle(Look(MUTED, "", ":"), "proved bound", line=True))
+    heights = [PANEL] * max(len(panels), 1)
+    figure, axes = drawing.sheet(title, heights, left=46, gap=20, key=key)
+    for axis, (heading, part) in zip(axes, panels, strict=False):
+        ends = drawing.span(*(part[column] for column in columns.values()), (limits or {}).values())
+        drawing.exponents(axis, ends, "y")
+        drawing.heading(axis, str(heading))
+        for label, value in (limits or {}).items():
+            drawing.limit(axis, value, ends, label, along="y")
+        for mine, group in part.groupby(series, sort=False, observed=True):
+            style, line = look[str(mine)], group.sort_values(x)
+            for column in columns.values():
+                thin = column == bound
+                axis.plot(
+                    line[x], [drawing.place(value, ends) for value in line[column]],
+                    color=style.color, marker="" if thin else style.marker, markersize=4,
+                    linestyle=":" if thin else style.linestyle, linewidth=1.1, clip_on=False,
+                )  # fmt: skip
+        axis.set_ylabel(ylabel)
+        axis.tick_params(labelbottom=axis is axes[-1])
+    axes[-1].set_xlabel(xlabel)
+    worst = best.groupby(keys[:-1], sort=False, observed=True)[list(columns.values())].max()
+    alt = words.measured(worst.reset_index(), keys[:-1], columns)
+    return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
+
+
+@drawing.styled()
+def ranges(
+    rows: pd.DataFrame,
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    xlabel: str,
+    by: str,
+    smallest: str,
+    normal: str,
+    largest: str,
+    limits: Mapping[str, float],
+) -> Chart:
+    """What formats can hold, as bars, with magnitudes drawn across them.
+
+    Parameters
+    ----------
+    rows
+        One row a format.
+    name, title, caption, xlabel
+        The words of the chart.
+    by
+        Column of the format's name.
+    smallest, normal, largest
+        Columns of its smallest positive value, its smallest normal one and its largest.
+    limits
+        Label and magnitude of vertical lines; where a format would make zero of one, a cross.
+    """
+    best = rows.drop_duplicates(by).reset_index(drop=True)
+    figure, axes = drawing.sheet(
+        title, [BAR * max(len(best), 1)], left=drawing.reach(best[by]), gap=20
+    )
+    axis = axes[0]
+    ends = drawing.span(best[smallest], best[largest], limits.values())
+    drawing.exponents(axis, ends, "x")
+    for text, value in limits.items():
+        drawing.limit(axis, value, ends, text, along="x")
+    for at, row in enumerate(best.to_dict("records")):
+        low, middle, high = (drawing.place(row[k], ends) for k in (smallest, normal, largest))
+        for left, right, width in ((low, middle, 3), (middle, high, 9)):
+            axis.plot([left, right], [at, at], color=SAFE, linewidth=width, linestyle="-",
+                      marker="", solid_capstyle="butt")  # fmt: skip
+        gone = [value for value in limits.values() if value <= row[smallest] / 2]
+        axis.plot([drawing.place(value, ends) for value in gone], [at] * len(gone), marker="X",
+                  color=ALARM, markersize=8, linestyle="none")  # fmt: skip
+        for value in gone:
+            axis.annotate("0", (drawing.place(value, ends), at), (8, 0), va="center", color=ALARM,
+                          textcoords="offset points", weight="bold")  # fmt: skip
+    drawing.lanes(axis, {str(text): at for at, text in enumerate(best[by])}, -0.7, len(best) - 0.3)
+    axis.set_xlabel(xlabel)
+    alt = words.measured(best, [by], {"smallest": smallest, "largest": largest})
+    return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
