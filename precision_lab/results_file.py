@@ -43,6 +43,10 @@ class StoppedError(RuntimeError):
     """A limit stopped the work; what was finished is saved, and a rerun goes on from there."""
 
 
+class OtherResultsError(InputError):
+    """A whole results file, of another version or of another sweep than is wanted."""
+
+
 def look(path: Path, *, writing: bool) -> bool:
     """Say whether a results file is there, without SQLite, which may change what it opens.
 
@@ -82,7 +86,7 @@ def _check_header(header: bytes, path: Path) -> None:
     if application != APPLICATION_ID:
         raise InputError(f"{path} is a SQLite file of another program, not a results file")
     if schema != SCHEMA_VERSION:
-        raise InputError(
+        raise OtherResultsError(
             f"{path} has results in layout {schema} and this version of precision_lab uses layout "
             f"{SCHEMA_VERSION}: name another file"
         )
@@ -134,7 +138,7 @@ def check(connection: sqlite3.Connection, path: Path | None) -> dict[str, str]:
     if verdict != "ok" or meta.keys() != set(META):
         raise InputError(f"{path} is damaged: delete it, or restore a copy")
     if meta["version"] != __version__:
-        raise InputError(
+        raise OtherResultsError(
             f"{path} was written by precision_lab {meta['version']} and this is {__version__}: "
             "name another file"
         )

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from precision_lab import __version__, canonical
-from precision_lab.results_file import check, connect, look, prepare, transaction, translated
+from precision_lab.results_file import (
+    OtherResultsError,
+    check,
+    connect,
+    look,
+    prepare,
+    transaction,
+    translated,
+)
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +74,7 @@ class Store:
     ------
     InputError
         The path cannot hold results, or holds something else: no SQLite file, another program's,
-        a damaged one, one of another version or of another sweep.
+        a damaged one, or (`OtherResultsError`) one of another version or of another sweep.
     StoppedError
         The disk is full, or another process keeps the file locked.
     """
@@ -101,7 +109,7 @@ class Store:
         prepare(self._connection, dict(meta))
         found = check(self._connection, self.path)
         if found["sweep"] != meta["sweep"]:
-            raise InputError(
+            raise OtherResultsError(
                 f"{self.path} holds another sweep ({found['sweep'][:12]}, {found['cases']} cases) "
                 f"than this one ({meta['sweep'][:12]}, {meta['cases']} cases): name another file"
             )
