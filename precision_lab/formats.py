@@ -230,7 +230,7 @@ class Format:
             return narrow.astype(self.dtype)
 
     def ulp(self, values: ArrayLike) -> NDArray[np.float64]:
-        """The spacing of the format at each value: 2^(max(e, emin) - p + 1), NaN past the range."""
+        """The spacing at each value: 2^(max(e, emin) - p + 1), NaN at infinity and NaN."""
         magnitude = np.abs(np.asarray(values, np.float64))
         with np.errstate(invalid="ignore"):
             exponent = np.frexp(magnitude)[1] - 1
@@ -318,14 +318,16 @@ class Format:
         self, values: NDArray[np.float64], low: NDArray[np.float64] | np.float64
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Ordinal of the grid point toward zero, and the signed rest in ulp."""
-        exponent = np.where(values == 0, self.emin, np.frexp(values)[1] - 1)
-        exponent = np.maximum(exponent, self.emin)
+        significand, exponent = np.frexp(values)
+        exponent = np.where(values == 0, self.emin, np.maximum(exponent - 1, self.emin))
         scale = -(exponent - self.precision + 1)
         steps = np.ldexp(values, scale)
         whole = np.trunc(steps)
         binade = (exponent - self.emin).astype(np.int64) << (self.precision - 1)
         ordinal = whole.astype(np.int64) + np.where(values < 0, -binade, binade)
-        return ordinal, (steps - whole) + np.ldexp(low, scale)
+        # What is left out below a power of two lies in the binade of half the ulp.
+        under = (np.abs(significand) == 0.5) & (exponent > self.emin) & (low * significand < 0)
+        return ordinal, (steps - whole) + np.ldexp(low, scale + under)
 
 
 def _floats(values: ArrayLike) -> NDArray[np.floating[Any]]:

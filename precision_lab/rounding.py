@@ -54,7 +54,8 @@ def round_to(
         ):
             # Every value is one of the format's already.
             own = values.astype(np.float64)
-            own = _saturated(target, own) if overflow == "saturate" else own
+            if overflow == "saturate" and target.bounded:
+                own = _saturated(target, own)
             return own if target.subnormals else _in_range(target, own, own, mode, overflow)
         if mode != "nearest_even" or not target.bounded or not target.subnormals:
             return _decided(target, values.astype(np.float64), mode, overflow, fraction)

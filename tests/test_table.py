@@ -53,8 +53,8 @@ def test_the_nearest_name_comes_first():
     assert nearest("bf61", ["float16", "bf16", "fp16"])[0] == "bf16"
     assert nearest("PLUMB", ["apple", "fig", "plum"])[0] == "plum"
     assert nearest("zzz", ["apple", "pear", "plum", "fig"]) == ["apple", "pear", "plum"]
-    assert str(unknown("fruit", "peer", ["apple", "pear"])) == (
-        "unknown fruit 'peer': the nearest are pear"
+    assert str(unknown("fruit", "pare", ["fig", "pear"])) == (
+        "unknown fruit 'pare': the nearest are pear"
     )
 
 

@@ -61,12 +61,23 @@ def torch_cast(values: NDArray[Any], format_name: str) -> NDArray[np.float64]:
 
 def gfloat(values: NDArray[Any], format_name: str) -> NDArray[np.float64]:
     """The rounding of gfloat to nearest-even, from float64."""
-    from gfloat import Domain, FormatInfo, round_ndarray
+    from gfloat import round_ndarray
+
+    return np.asarray(
+        round_ndarray(gfloat_info(format_name), values.astype(np.float64)), np.float64
+    )
+
+
+def gfloat_info(format_name: str) -> Any:
+    """A format of this package in gfloat's terms."""
+    from gfloat import Domain, FormatInfo
 
     row = formats[format_name]
-    top = 2 ** (row.precision - 1)
+    # A format held in a wider one, without the bits that it leaves empty.
     unused = np.finfo(row.dtype).nmant + 1 - row.precision if row.dtype_name else 0
-    info = FormatInfo(
+    # Of the last exponent's codes the first is infinity, if there is one, and the rest are NaN.
+    high = 2 ** (row.precision - 1) - 1 if row.infinities else row.missing_at_top
+    return FormatInfo(
         name=row.name,
         k=row.bits - unused,
         precision=row.precision,
@@ -74,12 +85,10 @@ def gfloat(values: NDArray[Any], format_name: str) -> NDArray[np.float64]:
         is_signed=row.signed,
         domain=Domain.Extended if row.infinities else Domain.Finite,
         has_nz=row.negative_zero,
-        # The last binade's codes, less the infinity, where they are all beyond the numbers.
-        num_high_nans=top - 1 if row.infinities else row.missing_at_top + (not row.signed),
+        num_high_nans=high if row.signed else 1,
         has_subnormals=row.zero,
         is_twos_complement=False,
     )
-    return np.asarray(round_ndarray(info, values.astype(np.float64)), np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
