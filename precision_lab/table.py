@@ -78,7 +78,7 @@ class Table(Mapping[str, T]):
                 self._aliases[self._unused(alias)] = row.name
 
     def _unused(self, name: str) -> str:
-        if name in self:
+        if name in self._rows or name in self._aliases:
             message = f"two rows of the table of {self.kind}s answer to {name!r}"
             raise ValueError(message)
         return name

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orders of summation, one row each.
+
+An order is the tree in which addends meet. It knows no number format: the additions are those of
+the arithmetic that it is given, so the same row serves float32, bfloat16 or a proof. What a bound
+needs, the depth of the tree and the error that follows from it, stands beside the tree.
+
+Sources: NumPy's pairwise sum (``loops_utils.h.src``, blocks of 128 and 8 accumulators); Kahan,
+"Further remarks on reducing truncation errors" (CACM 8, 1965); Higham, "Accuracy and Stability of
+Numerical Algorithms" (2002), chapter 4; Jeannerod and Rump, "Improved error bounds for inner
+products in floating-point arithmetic" (SIAM J. Matrix Anal. Appl. 34, 2013).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precision_lab.formats import Format, formats
+from precision_lab.table import InputError, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Values: TypeAlias = NDArray[np.floating[Any]]
+
+PAIRWISE_BLOCK = 128
+PAIRWISE_LANES = 8
+
+
+class Adder(Protocol):
+    """What an order asks of an arithmetic."""
+
+    def add(self, a: Values, b: Values, /) -> Values:
+        """a + b, rounded."""
+        ...
+
+    def subtract(self, a: Values, b: Values, /) -> Values:
+        """a − b, rounded."""
+        ...
+
+    def cast(self, values: Values, /) -> Values:
+        """The values, rounded."""
+        ...
+
+    def widened(self, target: Format, /) -> Adder:
+        """The same arithmetic in a format that holds this one's values."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """An order of summation.
+
+    Parameters
+    ----------
+    name
+        The name that finds it, parameters included: ``"blocked:128"``.
+    description
+        One sentence.
+    tree
+        Sums [rows, n] with n >= 1 over the last axis, every addition done by the arithmetic.
+    depth
+        From n, the most additions that an addend passes through; additions of zero, which no
+        format rounds, do not count.
+    factor
+        From n and the format, a rigorous f with abs(computed − exact) <= f · Σ abs(addend), for
+        addends of the format, additions rounded to nearest and no overflow.
+    """
+
+    name: str
+    description: str
+    tree: Callable[[Values, Adder], Values]
+    depth: Callable[[int], int]
+    factor: Callable[[int, Format], float]
+
+    def sum(self, values: Values, arithmetic: Adder) -> Values:
+        """Sum over the last axis.
+
+        Parameters
+        ----------
+        values
+            [..., n], values of the arithmetic's format.
+        arithmetic
+            Does the additions.
+
+        Returns
+        -------
+        ndarray
+            [...]. A sum of nothing is 0, and so is a sum of negative zeros: accumulators start
+            at +0.
+        """
+        lead, n = values.shape[:-1], values.shape[-1]
+        if values.size == 0:
+            return np.zeros(lead, values.dtype)
+        total = self.tree(values.reshape(-1, n), arithmetic)
+        return total.reshape(lead) + total.dtype.type(0)
+
+
+def chain_factor(n: int, depth: int, unit: float) -> float:
+    """The error factor of a tree of n addends of this depth, for unit roundoff `unit`.
+
+    Rounding to nearest errs by at most u/(1 + u) of the exact value, so an addend that passes
+    through d additions carries a factor within (1 ± u/(1 + u))^d; and whatever the tree, the
+    error is at most (n − 1)·u·Σ abs(addend) (Jeannerod and Rump 2013). The smaller is taken.
+    """
+    if n <= 1:
+        return 0.0
+    # Past e^700 the other bound is smaller anyway; the margin covers expm1 and log1p.
+    growth = math.expm1(min(depth * math.log1p(unit / (1.0 + unit)), 700.0)) * (1.0 + 2.0**-40)
+    return min(growth, (n - 1) * unit)
+
+
+def _chain(
+    name: str,
+    description: str,
+    tree: Callable[[Values, Adder], Values],
+    depth: Callable[[int], int],
+) -> Order:
+    def factor(n: int, target: Format) -> float:
+        return chain_factor(n, depth(n), target.unit_roundoff)
+
+    return Order(name=name, description=description, tree=tree, depth=depth, factor=factor)
+
+
+# Sequential ---------------------------------------------------------------------------------------
+
+
+def _in_turn(parts: Values, arithmetic: Adder) -> Values:
+    """Sum over the first axis, one after the other."""
+    total: Values = parts[0]
+    for part in parts[1:]:
+        total = arithmetic.add(total, part)
+    return total
+
+
+def _first(values: Values) -> Values:
+    """The last axis first, in memory too: each addition then reads neighbours."""
+    return np.ascontiguousarray(np.moveaxis(values, -1, 0))
+
+
+def _sequential(values: Values, arithmetic: Adder) -> Values:
+    return _in_turn(_first(values), arithmetic)
+
+
+def _sequential_depth(n: int) -> int:
+    return max(n - 1, 0)
+
+
+# NumPy's pairwise sum -----------------------------------------------------------------------------
+
+
+def _half(n: int) -> int:
+    """Where NumPy cuts a run that is too long for a block."""
+    return n // 2 - n // 2 % PAIRWISE_LANES
+
+
+@lru_cache(maxsize=256)
+def _blocks(n: int) -> tuple[int, ...]:
+    """Sizes of the blocks that NumPy cuts n addends into."""
+    return (n,) if n <= PAIRWISE_BLOCK else _blocks(_half(n)) + _blocks(n - _half(n))
+
+
+def _block_sum(values: Values, arithmetic: Adder) -> Values:
+    """[..., n] with n <= 128: eight accumulators, joined in pairs, then what is left over."""
+    n = values.shape[-1]
+    whole = n - n % PAIRWISE_LANES
+    parts = _first(values)
+    if whole == 0:
+        return _in_turn(parts, arithmetic)
+    r = _in_turn(parts[:whole].reshape(-1, PAIRWISE_LANES, *parts.shape[1:]), arithmetic)
+    while len(r) > 1:
+        r = arithmetic.add(r[0::2], r[1::2])
+    return _in_turn(np.concatenate([r, parts[whole:]]), arithmetic)
+
+
+def _pairwise(values: Values, arithmetic: Adder) -> Values:
+    n = values.shape[-1]
+    sizes = np.array(_blocks(n))
+    starts = np.cumsum(sizes) - sizes
+    sums = np.empty((sizes.size, values.shape[0]), values.dtype)
+    for size in np.unique(sizes):
+        chosen = sizes == size
+        if chosen.all():
+            blocks = values.reshape(-1, sizes.size, size)
+        else:
+            blocks = values[:, starts[chosen, None] + np.arange(size)]
+        sums[chosen] = _block_sum(blocks, arithmetic).T
+    in_turn = iter(sums)
+
+    def joined(n: int) -> Values:
+        if n <= PAIRWISE_BLOCK:
+            return next(in_turn)
+        left = joined(_half(n))
+        return arithmetic.add(left, joined(n - _half(n)))
+
+    return joined(n)
+
+
+@lru_cache(maxsize=256)
+def _pairwise_depth(n: int) -> int:
+    if n < PAIRWISE_LANES:
+        return _sequential_depth(n)
+    if n <= PAIRWISE_BLOCK:
+        return n // PAIRWISE_LANES - 1 + 3 + n % PAIRWISE_LANES
+    return 1 + max(_pairwise_depth(_half(n)), _pairwise_depth(n - _half(n)))
+
+
+# Blocks and lanes ---------------------------------------------------------------------------------
+
+
+def _padded(values: Values, multiple: int) -> Values:
+    """Zeros at the end up to a whole multiple: adding one changes nothing."""
+    return np.pad(values, [(0, 0), (0, -values.shape[-1] % multiple)])
+
+
+def _blocked(size: int, values: Values, arithmetic: Adder) -> Values:
+    if values.shape[-1] <= size:
+        return _sequential(values, arithmetic)
+    blocks = _padded(values, size).reshape(values.shape[0], -1, size)
+    return _sequential(_sequential(blocks, arithmetic), arithmetic)
+
+
+def _blocked_depth(size: int, n: int) -> int:
+    return 0 if n == 0 else min(size, n) - 1 + -(-n // size) - 1
+
+
+def _lanes(width: int, vector: int, values: Values, arithmetic: Adder) -> Values:
+    rows = values.shape[0]
+    parts = _padded(values, width * vector).reshape(rows, -1, width, vector)
+    # Thread by thread, its vectors in turn and each vector's elements in turn.
+    threads = parts.transpose(0, 2, 1, 3).reshape(rows, width, -1)
+    sums = np.moveaxis(_sequential(threads, arithmetic), -1, 0)
+    while len(sums) > 1:
+        half = len(sums) // 2
+        sums = arithmetic.add(sums[:half], sums[half:])
+    total: Values = sums[0]
+    return total
+
+
+def _lanes_depth(width: int, vector: int, n: int) -> int:
+    if n == 0:
+        return 0
+    first = sum(min(vector, n - start) for start in range(0, n, width * vector))
+    busy = min(width, -(-n // vector))
+    return first - 1 + (busy - 1).bit_length()
+
+
+# Compensated and wider ----------------------------------------------------------------------------
+
+
+def _kahan(values: Values, arithmetic: Adder) -> Values:
+    parts = _first(values)
+    total: Values = parts[0]
+    lost: Values = np.zeros_like(total)
+    for part in parts[1:]:
+        y = arithmetic.subtract(part, lost)
+        raised = arithmetic.add(total, y)
+        lost = arithmetic.subtract(arithmetic.subtract(raised, total), y)
+        total = raised
+    return total
+
+
+def _kahan_factor(n: int, target: Format) -> float:
+    """The error factor of Kahan's sum, for every n and u; inf where the argument proves nothing.
+
+    With y = fl(x − c), s' = fl(s + y), c' = fl(fl(s' − s) − y), write y = x − c + a and
+    s' = s + y + e, abs(a) <= u·abs(x − c), abs(e) <= u·abs(s'). Then c' differs from e by at most
+    u(1 + u)·abs(y) + (2u + u²)·abs(e), and the sum is Σx + Σa + e_n + Σ(e_k − c_k). With
+    A = Σ abs(x) and M = max abs(s_k): Σ abs(e) <= n·u·M, Σ abs(y) <= (1 + u)(A + Σ abs(c)),
+    hence Σ abs(c) <= K(n·u·M + u·A), K = (1 + u)²/(1 − u(1 + u)²), and the error is at most
+    α·A + β·M with the α and β below. M <= A + error closes the circle where β < 1.
+    No step assumes abs(s) >= abs(y), so the constant is 3u where the literature has 2u.
+    """
+    if n <= 1:
+        return 0.0
+    u = target.unit_roundoff
+    square = (1.0 + u) ** 2
+    room = 1.0 - u * square
+    if room <= 0.0:
+        return np.inf
+    K = square / room
+    alpha = u * (1.0 + square) * (1.0 + K * u)
+    beta = u * (1.0 + square) * K * n * u + u + (2.0 + u) * n * u * u
+    if beta >= 1.0:
+        return np.inf
+    return (alpha + beta * (1.0 + alpha) / (1.0 - beta)) * (1.0 + 2.0**-40)
+
+
+def _wider(wide: Format, values: Values, arithmetic: Adder) -> Values:
+    inner = arithmetic.widened(wide)
+    return arithmetic.cast(_sequential(inner.cast(values), inner))
+
+
+def _wider_factor(wide: Format, n: int, target: Format) -> float:
+    if n <= 1:
+        return 0.0
+    inner = chain_factor(n, n - 1, wide.unit_roundoff)
+    return inner + target.unit_roundoff * (1.0 + inner)
+
+
+# The table ----------------------------------------------------------------------------------------
+
+
+def blocked(size: int) -> Order:
+    """Blocks of `size` addends summed in turn, then the block sums in turn."""
+    return _chain(
+        f"blocked:{size}",
+        f"blocks of {size} summed in turn, then the block sums in turn",
+        partial(_blocked, size),
+        partial(_blocked_depth, size),
+    )
+
+
+def lanes(width: int, vector: int) -> Order:
+    """A GPU block of `width` threads, each reading vectors of `vector` addends.
+
+    Thread t adds up the elements of vectors t, t + W, t + 2W, … in turn; the threads' sums then
+    meet in a butterfly with offsets W/2, W/4, …, 1.
+
+    Raises
+    ------
+    InputError
+        If `width` is no power of two, which a butterfly needs.
+    """
+    if width & (width - 1):
+        raise InputError(f"lanes of width {width}: a butterfly needs a power of two, such as 256")
+    return _chain(
+        f"lanes:{width}x{vector}",
+        f"{width} threads with vectors of {vector}, each in turn, then a butterfly",
+        partial(_lanes, width, vector),
+        partial(_lanes_depth, width, vector),
+    )
+
+
+def wider(wide: Format) -> Order:
+    """In turn in the wider format `wide`, then rounded once."""
+    return Order(
+        name=f"wider:{wide.name}",
+        description=f"in turn in a {wide.name} accumulator, rounded once at the end",
+        tree=partial(_wider, wide),
+        depth=_sequential_depth,
+        factor=partial(_wider_factor, wide),
+    )
+
+
+class Orders(Table[Order]):
+    """The table of orders; names with other parameters than a row's make a new order.
+
+    ``blocked:B``, ``lanes:WxV`` and ``wider:FORMAT`` are found for every B, W, V >= 1 and format.
+    """
+
+    def __getitem__(self, name: str) -> Order:
+        made = _parametrised(name) if isinstance(name, str) else None
+        return made or super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except InputError:
+            return False
+
+
+def _parametrised(name: str) -> Order | None:
+    """The order that a name with parameters stands for, if it is one."""
+    kind, _, given = name.partition(":")
+    numbers = given.split("x")
+    whole = all(number.isascii() and number.isdigit() and int(number) for number in numbers)
+    match kind, len(numbers):
+        case "blocked", 1 if whole:
+            return blocked(int(given))
+        case "lanes", 2 if whole:
+            return lanes(*map(int, numbers))
+        case "wider", 1 if given:
+            return wider(formats[given])
+        case _:
+            return None
+
+
+orders = Orders(
+    "order",
+    [
+        _chain("sequential", "one after the other", _sequential, _sequential_depth),
+        _chain(
+            "pairwise",
+            "NumPy's: halves down to blocks of 128, which are summed in 8 lanes",
+            _pairwise,
+            _pairwise_depth,
+        ),
+        blocked(128),
+        lanes(256, 4),
+        Order(
+            name="kahan",
+            description="one after the other, with Kahan's compensation",
+            tree=_kahan,
+            depth=_sequential_depth,
+            factor=_kahan_factor,
+        ),
+        wider(formats["float64"]),
+    ],
+)
