@@ -6,14 +6,11 @@ the arithmetic that it is given, so the same row serves float32, bfloat16 or a p
 needs, the depth of the tree and the error that follows from it, stands beside the tree.
 
 Sources: NumPy's pairwise sum (``loops_utils.h.src``, blocks of 128 and 8 accumulators); Kahan,
-"Further remarks on reducing truncation errors" (CACM 8, 1965); Higham, "Accuracy and Stability of
-Numerical Algorithms" (2002), chapter 4; Jeannerod and Rump, "Improved error bounds for inner
-products in floating-point arithmetic" (SIAM J. Matrix Anal. Appl. 34, 2013).
+"Further remarks on reducing truncation errors" (CACM 8, 1965).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -22,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precision_lab.formats import Format, formats
+from precision_lab.sum_errors import chain_factor, kahan_factor, wider_factor
 from precision_lab.table import InputError, Table
 
 if TYPE_CHECKING:
@@ -100,20 +98,6 @@ class Order:
             return np.zeros(lead, values.dtype)
         total = self.tree(values.reshape(-1, n), arithmetic)
         return total.reshape(lead) + total.dtype.type(0)
-
-
-def chain_factor(n: int, depth: int, unit: float) -> float:
-    """The error factor of a tree of n addends of this depth, for unit roundoff `unit`.
-
-    Rounding to nearest errs by at most u/(1 + u) of the exact value, so an addend that passes
-    through d additions carries a factor within (1 ± u/(1 + u))^d; and whatever the tree, the
-    error is at most (n − 1)·u·Σ abs(addend) (Jeannerod and Rump 2013). The smaller is taken.
-    """
-    if n <= 1:
-        return 0.0
-    # Past e^700 the other bound is smaller anyway; the margin covers expm1 and log1p.
-    growth = math.expm1(min(depth * math.log1p(unit / (1.0 + unit)), 700.0)) * (1.0 + 2.0**-40)
-    return min(growth, (n - 1) * unit)
 
 
 def _chain(
@@ -266,42 +250,9 @@ def _kahan(values: Values, arithmetic: Adder) -> Values:
     return total
 
 
-def _kahan_factor(n: int, target: Format) -> float:
-    """The error factor of Kahan's sum, for every n and u; inf where the argument proves nothing.
-
-    With y = fl(x − c), s' = fl(s + y), c' = fl(fl(s' − s) − y), write y = x − c + a and
-    s' = s + y + e, abs(a) <= u·abs(x − c), abs(e) <= u·abs(s'). Then c' differs from e by at most
-    u(1 + u)·abs(y) + (2u + u²)·abs(e), and the sum is Σx + Σa + e_n + Σ(e_k − c_k). With
-    A = Σ abs(x) and M = max abs(s_k): Σ abs(e) <= n·u·M, Σ abs(y) <= (1 + u)(A + Σ abs(c)),
-    hence Σ abs(c) <= K(n·u·M + u·A), K = (1 + u)²/(1 − u(1 + u)²), and the error is at most
-    α·A + β·M with the α and β below. M <= A + error closes the circle where β < 1.
-    No step assumes abs(s) >= abs(y), so the constant is 3u where the literature has 2u.
-    """
-    if n <= 1:
-        return 0.0
-    u = target.unit_roundoff
-    square = (1.0 + u) ** 2
-    room = 1.0 - u * square
-    if room <= 0.0:
-        return np.inf
-    K = square / room
-    alpha = u * (1.0 + square) * (1.0 + K * u)
-    beta = u * (1.0 + square) * K * n * u + u + (2.0 + u) * n * u * u
-    if beta >= 1.0:
-        return np.inf
-    return (alpha + beta * (1.0 + alpha) / (1.0 - beta)) * (1.0 + 2.0**-40)
-
-
 def _wider(wide: Format, values: Values, arithmetic: Adder) -> Values:
     inner = arithmetic.widened(wide)
     return arithmetic.cast(_sequential(inner.cast(values), inner))
-
-
-def _wider_factor(wide: Format, n: int, target: Format) -> float:
-    if n <= 1:
-        return 0.0
-    inner = chain_factor(n, n - 1, wide.unit_roundoff)
-    return inner + target.unit_roundoff * (1.0 + inner)
 
 
 # The table ----------------------------------------------------------------------------------------
@@ -345,7 +296,7 @@ def wider(wide: Format) -> Order:
         description=f"in turn in a {wide.name} accumulator, rounded once at the end",
         tree=partial(_wider, wide),
         depth=_sequential_depth,
-        factor=partial(_wider_factor, wide),
+        factor=partial(wider_factor, wide),
     )
 
 
@@ -399,7 +350,7 @@ orders = Orders(
             description="one after the other, with Kahan's compensation",
             tree=_kahan,
             depth=_sequential_depth,
-            factor=_kahan_factor,
+            factor=kahan_factor,
         ),
         wider(formats["float64"]),
     ],
