@@ -338,7 +338,7 @@ def _floats(values: ArrayLike) -> NDArray[np.floating[Any]]:
     if array.dtype.kind in "iub" and array.dtype.itemsize < 8:
         return array.astype(np.float64)
     if array.dtype.kind in "iu":
-        if array.size and int(np.abs(array.astype(object)).max()) > WIDEST_INTEGER:
+        if ((array > WIDEST_INTEGER) | (array < -WIDEST_INTEGER)).any():
             message = f"integers past 2^53 would be rounded twice: give float64, not {array.dtype}"
             raise InputError(message)
         return array.astype(np.float64)
