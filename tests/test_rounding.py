@@ -131,7 +131,7 @@ def test_odd_first_makes_two_roundings_one(row):
 # Stochastic rounding
 
 
-@pytest.mark.parametrize("row", NARROW + [formats["float32"]], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*NARROW, formats["float32"]], ids=lambda row: row.name)
 def test_stochastic_rounding_goes_up_exactly_as_often_as_it_should(row):
     """Over all 256 random bytes a value goes away from zero floor(256 * part of an ulp) times."""
     parts = np.array([0, 1, 2, 3, 64, 127, 128, 129, 255, 256 - 2**-12, 255.5, 0.5, 2**-12]) / 256
@@ -372,3 +372,10 @@ def test_rounding_warns_of_nothing():
                 row.round(values, mode=mode)
                 if row.nan:
                     row.cast(values, mode=mode)
+            # All codes of its own type, signalling NaN among them.
+            codes = np.arange(2 ** min(row.bits, 16), dtype=np.uint64) << (
+                row.bits - min(row.bits, 16)
+            )
+            row.round(codes.astype(f"u{row.dtype.itemsize}").view(row.dtype))
+            row.ulp(values)
+            row.decode(codes)
