@@ -39,6 +39,9 @@ class Enclosures:
         if weight is None:
             return None
         wide = weight.astype(np.float64)[None, :]
+        if not offset:
+            # Not -0 + 0: that would lose the sign.
+            return Ball(wide)
         high, low = double_double.two_sum(wide, np.full_like(wide, offset))
         low = np.where(np.isfinite(high), low, 0.0)
         return Ball(high, low=low if np.any(low) else None)
@@ -106,12 +109,13 @@ def _special_values(x: Floats, eps: float, *, centred: bool) -> tuple[Floats, Ma
     tuple
         Normalised values (before gain and bias), and which rows are of this kind.
     """
-    infinite = ~np.isfinite(x).all(axis=-1)
+    infinite = np.asarray(~np.isfinite(x).all(axis=-1, keepdims=True))
     reference = x[:, :1] if centred else np.zeros((1, 1))
     flat: Mask = np.equal(x, reference).all(axis=-1) & np.array(centred or eps == 0)
     # An infinite row has the reciprocal root 0; a NaN or an infinite mean leaves nothing.
     values = np.where(np.isnan(x).any(axis=-1, keepdims=True) | centred, np.nan, x * 0.0)
     if centred and eps > 0:
-        values = np.where(flat[:, None] & ~infinite[:, None], 0.0, values)
-    values = np.where((flat & (eps == 0))[:, None], np.nan, values)
-    return values, infinite | flat
+        values = np.where(flat[:, None] & ~infinite, 0.0, values)
+    if eps == 0:
+        values[flat] = np.nan
+    return values, infinite[:, 0] | flat

@@ -202,7 +202,8 @@ def _array(values: ArrayLike, name: str) -> NDArray[Any]:
         return array
     if array.dtype.kind in "iu" or (array.size == 0 and not isinstance(values, np.ndarray)):
         exact = array.astype(np.float64)
-        if (exact == array).all():
+        # Python compares an integer with a float exactly; NumPy would round the integer first.
+        if (exact.astype(object) == array.astype(object)).all():
             return exact
     message = str(unknown("array type", array.dtype, [row.name for row in BY_DTYPE.values()]))
     raise InputError(f"{name}: {message}")

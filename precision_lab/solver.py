@@ -33,12 +33,13 @@ class Solver:
         self.known: dict[tuple[int, float, float, bool], float] = {}
         direction = np.asarray((self.row.deviations > 0) * 1.0 - (self.row.deviations < 0) * 1.0)
         zero = direction == 0
+        finite = np.isfinite(self.gain)
         with np.errstate(all="ignore"):
-            zero_gain = self.gain + self.offset == 0
-            self.is_fixed = zero | zero_gain | ~np.isfinite(self.gain) | ~np.isfinite(self.bias)
-            # x - mean is +0 where they are equal; x itself may be -0.
+            total = self.gain + self.offset if self.offset else self.gain
+            self.is_fixed = zero | (total == 0) | ~finite | ~np.isfinite(self.bias)
+            # x - mean is +0 where they are equal; x itself may be -0. A gain gives its sign alone.
             signed = np.where(zero, 0.0 if inputs.norm.centred else x, direction)
-            scaled = signed * (self.gain + self.offset)
+            scaled = signed * np.where(zero & finite, np.copysign(1.0, total), total)
             self.fixed = scaled if inputs.bias is None else scaled + self.bias
 
     def solve(self, column: int, guess: float, *, odd: bool) -> float:

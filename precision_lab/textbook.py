@@ -47,19 +47,19 @@ def separation(inputs: Inputs, row: int, column: int) -> int:
     N / (q M), where N = D^2 g^2 n - (c - b)^2 q is a multiple of a power of two, and where
     M = \|v g\| + \|c - b\|.
     """
-    x = inputs.x[row].astype(np.float64)
+    x: list[float] = inputs.x[row].astype(np.float64).tolist()
     gain = 1.0 if inputs.weight is None else float(inputs.weight[column])
     bias = 0.0 if inputs.bias is None else float(inputs.bias[column])
-    low_x = min(_last_place(value) for value in x.tolist())
+    low_x = min(_last_place(value) for value in x)
     low_gain = min(_last_place(gain), _last_place(inputs.weight_offset))
     low_number = min(-1074, _last_place(bias))
     low_radicand = min(2 * low_x, _last_place(inputs.eps))
     lowest = min(2 * (low_x + low_gain), 2 * low_number + low_radicand)
-    count = x.size
-    top_x = max(math.frexp(value)[1] for value in x.tolist())
+    count = len(x)
+    top_x = max(math.frexp(value)[1] for value in x)
     top_radicand = max(2 * top_x, math.frexp(inputs.eps)[1]) + 4 * count.bit_length() + 2
     size = abs(gain + inputs.weight_offset) * math.sqrt(count) + abs(bias)
-    return max(0, top_radicand + int(math.frexp(size)[1]) + 4 - lowest)
+    return max(0, top_radicand + math.frexp(size)[1] + 4 - lowest)
 
 
 def _last_place(value: float) -> int:

@@ -156,9 +156,9 @@ class Truth:
         target = formats.find(format)
         if overflow not in OVERFLOW_POLICIES:
             raise unknown("overflow policy", overflow, OVERFLOW_POLICIES)
-        ladder = Ladder(self._enclosures, target, overflow)
         result = np.empty(self.inputs.x.shape, target.dtype)
         with np.errstate(all="ignore"):
+            ladder = Ladder(self._enclosures, target, overflow)
             for rows in self._blocks():
                 result[rows] = ladder.outputs(rows)
         self.rungs = ladder.rungs
@@ -201,7 +201,7 @@ def _coarse(ball: Ball) -> Mask:
     """Rows whose enclosure is too wide to be shown as a value."""
     size = np.mean(np.abs(ball.high), axis=-1)
     relative = np.broadcast_to(ball.relative, (len(size), 1))[:, 0]
-    absolute = np.broadcast_to(ball.absolute, (len(size), 1))[:, 0]
+    absolute = np.max(np.broadcast_to(ball.absolute, ball.high.shape), axis=-1)
     fine = (relative <= COARSE) & ((absolute <= COARSE * size) | (absolute <= NEGLIGIBLE))
     coarse: Mask = np.isfinite(size) & ~fine | ~np.isfinite(relative)
     return coarse

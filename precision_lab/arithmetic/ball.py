@@ -2,7 +2,7 @@
 r"""Balls: float64 and double-double midpoints with proved bounds on their error, at array speed.
 
 A ball says \|true - midpoint\| <= relative \|midpoint\| + absolute. The midpoint is a whole array,
-the two bounds are one number, or one a row: they cost next to nothing beside it.
+the two bounds are one number, or one a row, wherever they can be: they cost next to nothing then.
 
 Each bound follows from the standard model, fl(a op b) = (a op b)(1 + d) + e with \|d\| <= u, where
 e is the underflow of products and quotients (Higham, "Accuracy and Stability of Numerical
@@ -42,7 +42,7 @@ class Ball:
     high
         Midpoints, [rows, hidden] or [rows, 1].
     relative, absolute
-        Bounds on the error, scalars or [rows, 1].
+        Bounds on the error, scalars or [rows, 1]; after a gain the absolute one is [rows, hidden].
     low
         The second half of a double-double midpoint; None in float64 balls.
     nonnegative
@@ -107,13 +107,14 @@ class Model:
         return relative * SLACK, absolute * SLACK
 
     def multiply(self, x: Ball, y: Ball) -> tuple[Bound, Bound]:
-        """Relative errors add; an absolute one grows with the row's largest other factor."""
+        """Relative errors add; an absolute one grows with the other factor, or a row's largest."""
         relative = x.relative + y.relative + x.relative * y.relative + self.unit
         absolute: Bound = self.underflow
         for part, other in ((x, y), (y, x)):
             if np.any(part.absolute):
-                size = _largest(other.high) * (1 + other.relative) + other.absolute
-                absolute = absolute + part.absolute * size
+                # A gain is one row for all: its own sizes, for they may differ by a lot.
+                size = np.abs(other.high) if len(other.high) == 1 else _largest(other.high)
+                absolute = absolute + part.absolute * (size * (1 + other.relative) + other.absolute)
         return relative * SLACK, absolute * SLACK
 
     def rsqrt(self, x: Ball, rounding: Bound) -> Bound:
