@@ -158,12 +158,13 @@ def errors(
         does not have.
     """
     actual = np.asarray(actual)
-    target = format_of(actual) if format is None else formats.find(format)
+    held = format_of(actual)
+    target = held if format is None else formats.find(format)
     shape = truth.inputs.shape
     if actual.shape != shape:
         raise InputError(f"the output has shape {actual.shape}, but the truth {shape}")
     actual = actual.reshape(-1, shape[-1])
-    if format is not None:
+    if target != held:
         _check_values(target, actual)
     # A format without NaN and infinity has no code for what is past its range.
     rounded = truth.round(target, overflow="ieee" if target.nan else "saturate")

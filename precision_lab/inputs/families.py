@@ -83,6 +83,8 @@ class Family:
         Their names and default values.
     limits
         The least and the largest value of those parameters that have such.
+    needs_format
+        Whether the values lie somewhere in a format's range.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Family:
     make: Callable[..., Array]
     parameters: Mapping[str, float] = field(default_factory=dict)
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    needs_format: bool = False
 
     def check(self, parameters: Mapping[str, float]) -> dict[str, float]:
         """All parameters: those given, checked, and the default values of the others.
@@ -116,7 +119,7 @@ def make_inputs(
     rows: int,
     hidden: int,
     seed: int,
-    format: Format | str = "float32",
+    format: Format | str | None = None,
     eps: float = 1e-6,
     **parameters: float,
 ) -> NDArray[np.float64]:
@@ -131,7 +134,8 @@ def make_inputs(
     seed
         From 0 to 2^64 − 1; the same seed gives the same bits on every machine.
     format
-        For the families that lie in a format's range (``subnormal``, ``near-largest``).
+        For the families that lie in a format's range (``subnormal``, ``near-largest``); float32
+        where none is given.
     eps
         For ``near-zero``.
     **parameters
@@ -157,7 +161,7 @@ def make_inputs(
         draws=Draws(whole("seed", seed, 0, 2**64 - 1)),
         rows=whole("rows", rows, 0, MOST),
         hidden=whole("hidden", hidden, 1, MOST),
-        format=formats.find(format),
+        format=formats.find("float32" if format is None else format),
         eps=check_eps(eps),
     )
     if request.rows * request.hidden > MOST:
@@ -252,7 +256,7 @@ families: Table[Family] = Table(
         ),
         Family(
             "subnormal", "uniform values between minus and plus the format's smallest normal value",
-            lambda r: r.format.tiny * (2.0 * r.uniform() - 1.0),
+            lambda r: r.format.tiny * (2.0 * r.uniform() - 1.0), needs_format=True,
         ),
         Family(
             "constant", "in each row one normal value times scale, repeated",
@@ -270,7 +274,7 @@ families: Table[Family] = Table(
         ),
         Family(
             "near-largest", "either sign, magnitudes between low times the format's largest and it",
-            _near_largest, {"low": 0.5}, {"low": (0.0, 1.0)},
+            _near_largest, {"low": 0.5}, {"low": (0.0, 1.0)}, needs_format=True,
         ),
     ],
 )  # fmt: skip

@@ -146,6 +146,14 @@ def test_families_of_a_range_stay_in_it(name):
     assert x.max() <= format.largest
 
 
+@pytest.mark.parametrize("name", families)
+def test_a_family_says_whether_it_depends_on_the_format(name):
+    """Its values change with the format exactly where it says so; without one it is float32."""
+    single = made(name, format=None)
+    assert (single == made(name, format="float32")).all()
+    assert families[name].needs_format == (single != made(name, format="float16")).any()
+
+
 def test_constant_rows_are_constant_and_differ():
     """One value a row."""
     x = made("constant", scale=3.0)
@@ -218,7 +226,6 @@ WRONG = {
     "negative seed": ({"seed": -1}, "seed is -1"),
     "large seed": ({"seed": 2**64}, "seed is 18446744073709551616"),
     "unknown format": ({"format": "bf61"}, "unknown format 'bf61'.*bf16"),
-    "no format": ({"format": None}, "unknown format 'None'"),
     "eps": ({"eps": -1.0}, "eps is -1"),
     "NaN": ({"scale": float("nan")}, "parameter 'scale' is nan"),
     "infinity": ({"scale": float("inf")}, "parameter 'scale' is inf"),
