@@ -34,7 +34,7 @@ def dropped(big: Capture, small: Capture) -> Iterator[str]:
     yield f"{'layer':45} rows dropped   largest before   largest after"
     for before, after in zip(big.layers, small.layers, strict=True):
         lost = len(before.x) - len(after.x)
-        peaks = (np.max(np.abs(layer.x), initial=0.0) for layer in (before, after))
+        peaks = (float(np.max(np.abs(layer.x), initial=0.0)) for layer in (before, after))
         yield f"{before.name:45} {lost:12} " + " ".join(f"{peak:15.6g} " for peak in peaks)
 
 
