@@ -128,7 +128,8 @@ def _check_names(kind: str, names: Sequence[str], choices: Sequence[str]) -> Non
 
 def _rows(names: Sequence[str | Format] | None) -> list[Format]:
     """The formats asked for, each once."""
-    rows = list(dict.fromkeys(formats.find(name) for name in (names or formats)))
+    names = list(formats) if names is None else names
+    rows = list(dict.fromkeys(formats.find(name) for name in names))
     for row in rows:
         if row != formats[row.name]:
             message = f"decision points are those of {row.name} as it stands, without switches"

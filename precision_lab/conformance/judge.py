@@ -254,7 +254,8 @@ def _remainder(where: Points, got: Values, right: Values) -> Iterator[tuple[str,
     row, x = where.format, where.values.astype(np.float64)
     yield "NaN taken for a number", np.isnan(x)
     yield "not a value of the format", np.isfinite(got) & ~held(row, got)
-    yield "no one answer past the largest value", ~np.isfinite(right) & (abs(x) > row.largest)
+    over = ~np.isfinite(right) & (abs(x) > row.largest) & (row.signed | (x > 0))
+    yield "no one answer past the largest value", over
     yield "no one answer where the format has no value", np.isnan(right)
     yield "infinity or NaN within the range", ~np.isfinite(got)
     yield "wrong sign", same(got, -right)

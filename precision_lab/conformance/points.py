@@ -4,7 +4,8 @@
 A rounding function decides between two neighbouring values a < b. It is constant between a and
 the midpoint and between the midpoint and b, so it is right everywhere if it is right at a, just
 after a, just below the midpoint, at it, just above it, and just before b. "Just" is the next
-number of the source, float32 or float64.
+number of the source, float32 or float64; beside midpoints float64 has float32's neighbours too,
+at which a way through a narrower type shows.
 
 The points are built from the facts of a format's row, by integers: each knows the a and b that it
 was built between, so the right answer in every mode follows from its place alone. Nothing here
@@ -116,28 +117,35 @@ def points(format: str, source: str) -> Points:
         odd = significand % 2 == 1
         a, m, b = (ends.astype(scalar) for ends in (lower, middle, upper))
         zero, inf = scalar(0), scalar(np.inf)
-        inside = [
-            a,
-            np.nextafter(a, inf),
-            np.nextafter(m, zero),
-            m,
-            np.nextafter(m, inf),
-            np.nextafter(b, zero),
+        inside = {
+            "value": [a],
+            "after a value": [np.nextafter(a, inf)],
+            "below a midpoint": [np.nextafter(m, zero)],
+            "midpoint": [m],
+            "above a midpoint": [np.nextafter(m, inf)],
+            "before a value": [np.nextafter(b, zero)],
+        }
+        if scalar is np.float64:
+            # float32's neighbours tell a way through float32 from one through a narrower type.
+            single = m.astype(np.float32)
+            inside["below a midpoint"] += [np.nextafter(single, np.float32(0)).astype(scalar)]
+            inside["above a midpoint"] += [np.nextafter(single, np.float32(np.inf)).astype(scalar)]
+        outside = {
+            "past the largest": (_past(target, scalar), np.argmax(lower)),
+            "near zero": (_near_zero(target, scalar), 0),
+            "infinity": (np.array([inf]), np.argmax(lower)),
+            "NaN": (np.array([np.nan], scalar), 0),
+        }
+        found = [
+            (kind, x[keep], np.flatnonzero(keep))
+            for kind, candidates in inside.items()
+            for x in candidates
+            for keep in [_there(kind, x.astype(np.float64), lower, middle, upper)]
         ]
-        kept = [lower == a.astype(np.float64)]
-        kept += [(lower < x) & (x < upper) for x in inside[1:]]
-        for place, compare in ((2, np.less), (3, np.equal), (4, np.greater)):
-            kept[place] &= compare(inside[place].astype(np.float64), middle)
-        outside = [_past(target, scalar), _near_zero(target, scalar)]
-        last = np.argmax(lower)
-        around = [last, 0]
-        outside += [np.array([np.inf], scalar), np.array([np.nan], scalar)]
-        around += [last, 0]
-        values = [x[keep] for x, keep in zip(inside, kept, strict=True)] + outside
-        index = [np.flatnonzero(keep) for keep in kept]
-        index += [np.full(len(x), at) for x, at in zip(outside, around, strict=True)]
-        kind = np.repeat(np.arange(len(KINDS), dtype=np.int8), [len(x) for x in values])
-        magnitude, at = np.concatenate(values), np.concatenate(index)
+        found += [(kind, x, np.full(len(x), around)) for kind, (x, around) in outside.items()]
+        magnitude = np.concatenate([x for _, x, _ in found])
+        at = np.concatenate([index for *_, index in found])
+        kind = np.concatenate([np.full(len(x), KINDS.index(name), np.int8) for name, x, _ in found])
         rest = (magnitude.astype(np.float64) - lower[at]) / (upper - lower)[at]
     return Points(
         target,
@@ -145,6 +153,29 @@ def points(format: str, source: str) -> Points:
         np.concatenate([magnitude, -magnitude]),
         *(np.tile(x, 2) for x in (lower[at], upper[at], rest, odd[at], kind)),
     )
+
+
+def _there(
+    kind: str,
+    x: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    middle: NDArray[np.float64],
+    upper: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Where the source has such a point: what it could not hold has become something else."""
+    there: NDArray[np.bool_] = (lower < x) & (x < upper)
+    match kind:
+        case "value":
+            there = x == lower
+        case "midpoint":
+            there &= x == middle
+        case "below a midpoint":
+            there &= x < middle
+        case "above a midpoint":
+            there &= x > middle
+        case _:
+            pass
+    return there
 
 
 def _significands(row: Format) -> tuple[NDArray[np.int64], NDArray[np.intc]]:

@@ -178,7 +178,7 @@ class ConformanceReport:
         if met_:
             lines += ["", "Known deviations, listed with the package: told, and not counted"]
             lines += [
-                f"  {check.format} from {check.source}: {met.count:,} points,"
+                f"  {check.format} from {check.source}: {_points(met.count)},"
                 f" {'' if met.own else 'as '}{met.library}: {met.reason}"
                 for check, met in met_
             ]
@@ -219,6 +219,10 @@ class ConformanceReport:
         if self.stale:
             return f"FAILED: {sentence}; {len(self.stale)} listed deviations are no longer there"
         return sentence if self.passed else f"FAILED: {sentence}"
+
+
+def _points(count: int) -> str:
+    return f"{count:,} point" if count == 1 else f"{count:,} points"
 
 
 def _extent(name: str) -> str:
