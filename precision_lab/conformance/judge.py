@@ -203,10 +203,10 @@ def diagnose(
     if not wrong.any():
         return ()
     # What policy has settled says nothing of how the rest went wrong.
-    open_ = same(right, expected(where, mode=mode)) | (mode == "stochastic")
+    unsettled = same(right, expected(where, mode=mode)) | (mode == "stochastic")
     behaviours = []
     for name, values in _behaviours(where, right, mode):
-        departs = open_ & ~same(values, right)
+        departs = unsettled & ~same(values, right)
         shown = departs & same(got, values)
         if shown.sum() >= max(1, SHOWN * departs.sum()):
             behaviours.append((name, shown))
@@ -273,8 +273,8 @@ def held(row: Format, values: Values) -> Mask:
         whole = (steps == np.trunc(steps)) & (abs(values) <= row.largest)
     whole &= row.signed | ~np.signbit(values)
     whole &= row.zero | (values != 0)
-    held_: Mask = whole & (row.negative_zero | (values != 0) | ~np.signbit(values))
-    return held_
+    found: Mask = whole & (row.negative_zero | (values != 0) | ~np.signbit(values))
+    return found
 
 
 def _fault(name: str, where: Points, got: Values, right: Values, mask: Mask) -> Fault:
