@@ -20,6 +20,7 @@ WORDS = {"name": "made-up", "title": "A message in one sentence", "caption": "Ho
 
 
 def a_dots(rows):
+    """Dots with all that they can draw."""
     return charts.dots(
         rows, **WORDS, xlabel="ulp", value="error", by="format", series="plan", bound="bound",
         beside="total", meaning=("arithmetic", "total"), panel="norm", limits={"half": 0.5},
@@ -27,6 +28,7 @@ def a_dots(rows):
 
 
 def a_strips(rows):
+    """Strips with all that they can draw."""
     return charts.strips(
         rows, **WORDS, xlabel="scale", x="k", lane="plan", group="format",
         lost={"inf": "error", "NaN": "total", "zero": "bound"}, marks={"limit": "k"},
@@ -35,6 +37,7 @@ def a_strips(rows):
 
 
 def a_lines(rows):
+    """Lines with all that they can draw."""
     return charts.lines(
         rows, **WORDS, xlabel="layer", ylabel="ulp", x="k", y="error", series="plan",
         panel="format", bound="bound", limits={"half": 0.5},
@@ -42,6 +45,7 @@ def a_lines(rows):
 
 
 def a_ranges(rows):
+    """Ranges with a limit."""
     return charts.ranges(
         rows, **WORDS, xlabel="magnitude", by="format", smallest="error", normal="total",
         largest="bound", limits={"eps": 1e-12},
@@ -84,7 +88,7 @@ def test_other_rows_give_another_file(chart):
 @every_chart
 def test_a_chart_is_well_formed_and_names_itself(chart):
     """The file is XML, its first title is the message, and its text is text."""
-    root = ET.fromstring(charts.svg(chart(made_up())))
+    root = ET.fromstring(charts.svg(chart(made_up())))  # noqa: S314 - made just now
     space = {"svg": "http://www.w3.org/2000/svg"}
     assert root.find("svg:title", space).text == WORDS["title"]
     assert {"float16", "bfloat16"} <= {part.text for part in root.iter(f"{{{space['svg']}}}text")}

@@ -13,8 +13,9 @@ from precision_lab.charts.dots import dots
 from precision_lab.charts.drawing import Chart, svg
 from precision_lab.charts.lines import lines, ranges
 from precision_lab.charts.strips import strips
-from precision_lab.charts.words import listed, number, percent, power
+from precision_lab.charts.words import joined, listed, number, percent, power
 
 __all__ = [
-    "Chart", "dots", "lines", "listed", "number", "percent", "power", "ranges", "strips", "svg",
+    "Chart", "dots", "joined", "lines", "listed", "number", "percent", "power", "ranges",
+    "strips", "svg",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LANE = 12.5  # points
 BETWEEN = 0.7  # lanes
+NARROW = 0.88  # numbers are written smaller than labels
 
 
 @drawing.styled()
@@ -73,8 +74,14 @@ def dots(
     if bound:
         key.append(drawing.handle(Look(MUTED, "|", "-"), "proved bound", line=True))
     heights = [LANE * (len(part) + BETWEEN * part[by].nunique()) for _, part in panels]
+    told = [_told(row, which) for _, row in best.iterrows()]
     figure, axes = drawing.sheet(
-        title, heights or [LANE], left=drawing.reach(best[by]), gap=20, key=key
+        title,
+        heights or [LANE],
+        left=drawing.reach(best[by]),
+        right=drawing.reach(told) * NARROW,
+        gap=20,
+        key=key,
     )
     ends = drawing.span(*(best[column] for column in columns.values()), (limits or {}).values())
     for axis, (label, part) in zip(axes, panels, strict=False):
@@ -113,9 +120,8 @@ def _lane(
     look: Look,
     ends: tuple[int, int],
 ) -> None:
-    """Draw one lane: the mark, what stands beside it, its bound and its number."""
+    """Draw one lane: the mark, what stands beside it, its bound, and its numbers at the edge."""
     x = drawing.place(row[columns.value], ends)
-    far = x
     for column, marker, face in (
         (columns.bound, "|", look.color),
         (columns.beside, look.marker, PAPER),
@@ -128,13 +134,16 @@ def _lane(
                 [end], [at], marker=">" if past else marker, color=look.color, linestyle="none",
                 markerfacecolor=face, clip_on=False,
             )  # fmt: skip
-            far = max(far, end)
     axis.plot([x], [at], marker=look.marker, color=look.color, linestyle="none", clip_on=False)
-    text = words.number(row[columns.value])
-    if math.isnan(x):
-        x, far, text = ends[0], ends[0], "nothing finite to measure"
-    right = far < ends[0] + 0.8 * (ends[1] - ends[0])
     axis.annotate(
-        text, (far if right else x, at), (7 if right else -7, -0.5), va="center", size=8,
-        textcoords="offset points", ha="left" if right else "right", color=MUTED,
+        _told(row, columns), (1, at), (9, -0.5), va="center", size=8, color=MUTED,
+        xycoords=("axes fraction", "data"), textcoords="offset points",
     )  # fmt: skip
+
+
+def _told(row: pd.Series[Any], columns: _Columns) -> str:
+    """The numbers of a lane."""
+    if math.isnan(row[columns.value]):
+        return "all lost"
+    shown = [column for column in (columns.value, columns.beside) if column]
+    return " / ".join(dict.fromkeys(words.number(row[column]) for column in shown))

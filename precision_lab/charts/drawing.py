@@ -119,6 +119,7 @@ def sheet(
     *,
     left: float,
     gap: float,
+    right: float = 14,
     key: Sequence[Artist] = (),
 ) -> tuple[Figure, list[Axes]]:
     """A figure with its title, its key and one axes a panel, top to bottom.
@@ -129,8 +130,8 @@ def sheet(
         The message; it is broken into lines.
     heights
         The height of each panel, in points.
-    left, gap
-        Space left of the panels and above each, in points.
+    left, gap, right
+        Space left of the panels, above each and right of them, in points.
     key
         What the marks mean, in rows under the title.
     """
@@ -156,7 +157,7 @@ def sheet(
     axes, edge = [], total - top
     for height in heights:
         edge -= gap + height
-        box = (left / WIDTH, edge / total, (WIDTH - left - 14) / WIDTH, height / total)
+        box = (left / WIDTH, edge / total, (WIDTH - left - right) / WIDTH, height / total)
         axes.append(figure.add_axes(box))
     return figure, axes
 
@@ -198,7 +199,7 @@ def exponents(axis: Axes, ends: tuple[int, int], along: Literal["x", "y"]) -> No
 def limit(
     axis: Axes, value: float, ends: tuple[int, int], label: str, *, along: Literal["x", "y"]
 ) -> None:
-    """Draw a limit across an axis and name it: over its upper end, or under its right end."""
+    """Draw a limit across an axis and name it: over its upper end, or over its right end."""
     at = place(value, ends)
     words: dict[str, Any] = {"color": INK, "size": 8.5, "textcoords": "offset points"}
     if along == "x":
@@ -208,7 +209,7 @@ def limit(
     else:
         axis.axhline(at, color=INK, linewidth=1, linestyle=(0, (4, 2)))
         axis.annotate(
-            label, (1, at), (0, -3), xycoords=("axes fraction", "data"), ha="right", va="top",
+            label, (1, at), (0, 3), xycoords=("axes fraction", "data"), ha="right", va="bottom",
             **words,
         )  # fmt: skip
 

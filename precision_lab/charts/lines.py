@@ -60,11 +60,11 @@ def lines(
     if bound:
         key.append(drawing.handle(Look(MUTED, "", ":"), "proved bound", line=True))
     heights = [PANEL] * max(len(panels), 1)
-    figure, axes = drawing.sheet(title, heights, left=46, gap=20, key=key)
+    figure, axes = drawing.sheet(title, heights, left=46, gap=26, key=key)
     for axis, (heading, part) in zip(axes, panels, strict=False):
         ends = drawing.span(*(part[column] for column in columns.values()), (limits or {}).values())
         drawing.exponents(axis, ends, "y")
-        drawing.heading(axis, str(heading))
+        drawing.heading(axis, str(heading), above=9)
         for label, value in (limits or {}).items():
             drawing.limit(axis, value, ends, label, along="y")
         for mine, group in part.groupby(series, sort=False, observed=True):

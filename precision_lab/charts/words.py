@@ -75,6 +75,25 @@ def percent(share: float) -> str:
     return f"{100 * share:.{places}f} %" if share >= 1e-4 else "under 0.01 %"
 
 
+def joined(words: Iterable[str]) -> str:
+    """Words as people list them.
+
+    Parameters
+    ----------
+    words
+        In order.
+
+    Examples
+    --------
+    >>> joined(["a", "b", "c"]), joined([])
+    ('a, b and c', 'none')
+    """
+    words = list(words)
+    if len(words) > 1:
+        return f"{', '.join(words[:-1])} and {words[-1]}"
+    return words[0] if words else "none"
+
+
 def listed(numbers: Iterable[int]) -> str:
     """Whole numbers as people list them.
 
@@ -85,8 +104,8 @@ def listed(numbers: Iterable[int]) -> str:
 
     Examples
     --------
-    >>> listed([2, 3, 4, 9]), listed([0, 1]), listed([])
-    ('2–4 and 9', '0 and 1', 'none')
+    >>> listed([2, 3, 4, 9]), listed([0, 1])
+    ('2–4 and 9', '0 and 1')
     """
     runs: list[list[int]] = []
     for value in sorted(set(numbers)):
@@ -97,9 +116,7 @@ def listed(numbers: Iterable[int]) -> str:
     words: list[str] = []
     for run in runs:
         words += [f"{run[0]}–{run[-1]}"] if len(run) >= RUN else [str(value) for value in run]
-    if len(words) > 1:
-        return f"{', '.join(words[:-1])} and {words[-1]}"
-    return words[0] if words else "none"
+    return joined(words)
 
 
 def measured(best: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -> str:
