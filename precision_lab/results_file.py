@@ -13,8 +13,8 @@ import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from precision_lab import __version__
 from precision_lab.table import InputError
+from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from precision_lab import __version__, canonical
+from precision_lab import canonical
 from precision_lab.results_file import (
     OtherResultsError,
     check,
@@ -26,6 +26,7 @@ from precision_lab.results_file import (
     translated,
 )
 from precision_lab.table import InputError
+from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     import os

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case: one measurement, told in full.
+
+A case says everything that its numbers depend on, so its hash names its row in a results file, and
+any process can measure it from its JSON alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from precision_lab import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The gain and the bias that a layer was captured with.
+OWN = "own"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One measurement: a plan on one input in one format.
+
+    Parameters
+    ----------
+    norm
+        What is computed.
+    plan
+        How: the plan's name, its norm and all its switches.
+    format, weight_format
+        Formats of x, and of gain and bias.
+    eps
+        The real number that the norm adds.
+    hidden, rows
+        Shape of x.
+    source
+        ``family:NAME``, or ``capture:NAME:LAYER``.
+    parameters
+        The family's, all of them.
+    seed
+        Of the family's numbers and of gain and bias; 0 for a capture.
+    gain, bias
+        Rows of `gains` and `biases`, or ``own`` for what was captured.
+    scale
+        ``per_tensor`` multiplies x by the power of two that brings its largest element into the
+        binade below the format's top one, and eps by its square: the norm stays what it was.
+    """
+
+    norm: str
+    plan: Mapping[str, str]
+    format: str
+    weight_format: str
+    eps: float
+    hidden: int
+    rows: int
+    source: str
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    gain: str = "none"
+    bias: str = "none"
+    scale: str = "none"
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The case as plain data, from which `Case(**record)` makes it again."""
+        return {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of everything that the case says."""
+        return canonical.digest(self.record)
+
+    @cached_property
+    def made(self) -> tuple[Any, ...]:
+        """What the inputs before rounding depend on; cases that share it share them."""
+        return (
+            self.source, tuple(self.parameters.items()), self.seed, self.rows, self.hidden,
+            self.gain, self.bias,
+        )  # fmt: skip
+
+    @cached_property
+    def stored(self) -> tuple[Any, ...]:
+        """What the inputs in their formats depend on, and with them their truth."""
+        return self.norm, *self.made, self.format, self.weight_format, self.scale, self.eps
+
+    @property
+    def text(self) -> str:
+        """A few words that tell a reader which case this is."""
+        parameters = ", ".join(f"{name}={value:g}" for name, value in self.parameters.items())
+        return (
+            f"{self.plan['name']} in {self.format} on {self.source}"
+            f"{f'({parameters})' if parameters else ''}, [{self.rows}, {self.hidden}], "
+            f"eps {self.eps:g}, seed {self.seed}, gain {self.gain}, bias {self.bias}, "
+            f"scale {self.scale}"
+        )

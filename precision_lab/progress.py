@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a run has come: a bar on a terminal, plain lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Task
+
+# Called with the number of cases done and of all cases: once before the first is measured, so that
+# what an earlier run did is not taken for speed, and after each.
+Progress = Callable[[int, int], None]
+
+# Seconds between two plain lines.
+PAUSE = 5.0
+
+
+@contextmanager
+def show(label: str, *, quiet: bool = False, stream: TextIO | None = None) -> Iterator[Progress]:
+    """Give a function that shows progress while the context lasts.
+
+    Parameters
+    ----------
+    label
+        What is running.
+    quiet
+        Show nothing.
+    stream
+        Standard error by default. A terminal gets a bar with rate and time left, anything else a
+        line every few seconds and one at the end.
+    """
+    stream = sys.stderr if stream is None else stream
+    if quiet:
+        yield _nothing
+    elif stream.isatty():
+        with _bar(label, stream) as progress:
+            yield progress
+    else:
+        yield _lines(label, stream)
+
+
+def _nothing(done: int, total: int) -> None:
+    """Show nothing."""
+
+
+def _lines(label: str, stream: TextIO) -> Progress:
+    clock = time.monotonic
+    start: tuple[float, int] | None = None
+    last = clock()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal start, last
+        now = clock()
+        if start is None:
+            start = now, done
+            if done:
+                print(f"{label}: {done} of {total} cases were done before", file=stream, flush=True)
+        elapsed, fresh = now - start[0], done - start[1]
+        if done == total and fresh:
+            text = f"{label}: {total} of {total} cases, {fresh} of them in {_time(elapsed)}"
+        elif now - last >= PAUSE and fresh and elapsed:
+            rate = fresh / elapsed
+            left = _time((total - done) / rate)
+            text = f"{label}: {done} of {total} cases, {rate:.3g} a second, {left} left"
+        else:
+            return
+        last = now
+        print(text, file=stream, flush=True)
+
+    return progress
+
+
+@contextmanager
+def _bar(label: str, stream: TextIO) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Cases a second, lately."""
+
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{speed:.3g}/s")
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Bar(*columns, console=Console(file=stream)) as bar:
+        task = bar.add_task(label, total=None)
+
+        def progress(done: int, total: int) -> None:
+            if bar.tasks[0].total is None:
+                # An earlier run's cases are no speed of this one.
+                bar.reset(task, total=total, completed=done)
+            else:
+                bar.update(task, completed=done)
+
+        yield progress
+
+
+def _time(seconds: float) -> str:
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

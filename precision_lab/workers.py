@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worker processes: started, fed, replaced when they die, ended.
+
+They are plain subprocesses that speak JSON lines over pipes. Nothing is forked, so threads and
+accelerators of the calling program are safe, and no script needs a `__main__` guard.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections import Counter, deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from precision_lab import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from precision_lab.cases import Case
+
+# A case and its place in the sweep.
+Numbered: TypeAlias = "tuple[int, Case]"
+
+# Cases that a worker has at hand: the one it measures, and one so that it never waits.
+_AHEAD = 2
+# A case that kills this many workers is given up.
+_TRIES = 2
+# The module search path is handed over, so that a worker imports what its parent would.
+_START = """
+import sys
+sys.path[:] = sys.argv[2:]
+from precision_lab.sweep_worker import main
+main(sys.argv[1])
+"""
+
+
+class Worker:
+    """One process, the cases it has at hand and the ones it is to get."""
+
+    def __init__(self, measure: str, answers: queue.SimpleQueue[tuple[Worker, bytes]]) -> None:
+        self.todo: deque[Numbered] = deque()
+        self.at_hand: deque[Numbered] = deque()
+        self.ready = False
+        # One thread each, whatever NumPy is linked against: the workers share the cores.
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        self.process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
+            [sys.executable, "-c", _START, measure, *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**threads, **os.environ},
+        )
+        self._reader = threading.Thread(target=self._listen, args=(answers,), daemon=True)
+        self._reader.start()
+
+    def _listen(self, answers: queue.SimpleQueue[tuple[Worker, bytes]]) -> None:
+        assert self.process.stdout is not None  # noqa: S101
+        for line in self.process.stdout:
+            answers.put((self, line))
+        # An empty line says that the process has ended.
+        answers.put((self, b""))
+
+    def feed(self) -> None:
+        """Hand over cases until enough are at hand."""
+        assert self.process.stdin is not None  # noqa: S101
+        while self.todo and len(self.at_hand) < _AHEAD:
+            position, case = self.todo.popleft()
+            self.at_hand.append((position, case))
+            line = canonical.encode({"position": position, "case": case.record})
+            # A dead worker is told by the end of its answers, not here.
+            with suppress(BrokenPipeError):
+                self.process.stdin.write(line.encode("ascii") + b"\n")
+                self.process.stdin.flush()
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None  # noqa: S101
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+class Workers:
+    """A few workers that measure chunks of cases.
+
+    Parameters
+    ----------
+    measure
+        ``module:function`` from a case to its result.
+    jobs
+        How many processes.
+    chunks
+        Numbered cases; one chunk goes to one worker, which shares what its cases share.
+    """
+
+    def __init__(self, measure: str, jobs: int, chunks: Iterable[list[Numbered]]) -> None:
+        self._measure = measure
+        self._chunks = deque(chunks)
+        self._answers: queue.SimpleQueue[tuple[Worker, bytes]] = queue.SimpleQueue()
+        self._deaths: Counter[int] = Counter()
+        self._workers: set[Worker] = set()
+        for _ in range(min(jobs, len(self._chunks))):
+            self._add()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.end()
+
+    def answers(self, *, idle: float) -> Iterator[dict[str, Any] | None]:
+        """The answers as they come, and None after `idle` seconds without one.
+
+        Raises
+        ------
+        RuntimeError
+            A worker ended before it was ready: no case will fare better.
+        """
+        for worker in self._workers:
+            self._feed(worker)
+        while any(worker.at_hand for worker in self._workers):
+            try:
+                worker, line = self._answers.get(timeout=idle)
+            except queue.Empty:
+                yield None
+                continue
+            if not line:
+                yield from self._bury(worker)
+                continue
+            answer = canonical.decode(line)
+            if "ready" in answer:
+                worker.ready = True
+                continue
+            worker.at_hand.popleft()
+            self._feed(worker)
+            yield answer
+
+    def _add(self) -> Worker:
+        worker = Worker(self._measure, self._answers)
+        self._workers.add(worker)
+        return worker
+
+    def _feed(self, worker: Worker) -> None:
+        if not worker.todo and self._chunks:
+            worker.todo.extend(self._chunks.popleft())
+        worker.feed()
+
+    def _bury(self, worker: Worker) -> Iterator[dict[str, Any]]:
+        """Replace a dead worker; its cases are measured again, the one that killed it only once."""
+        self._workers.remove(worker)
+        # Its answers end a moment before it does; its own exit code is wanted, not that of a kill.
+        with suppress(subprocess.TimeoutExpired):
+            worker.process.wait(timeout=5)
+        worker.end()
+        code = worker.process.returncode
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        if not worker.ready:
+            raise RuntimeError(f"a worker process ended with {how} before it measured anything")
+        left = [*worker.at_hand, *worker.todo]
+        if left:
+            position, _ = left[0]
+            self._deaths[position] += 1
+            if self._deaths[position] == _TRIES:
+                left = left[1:]
+                yield {
+                    "position": position,
+                    "error": f"the process that measured it ended with {how}, twice",
+                    "bad_input": False,
+                }
+        if left:
+            self._chunks.appendleft(left)
+        if self._chunks:
+            self._feed(self._add())
