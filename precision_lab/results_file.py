@@ -32,7 +32,7 @@ TABLES = {
     # Wall-clock time differs from run to run, so it stays out of the rows that are compared.
     "timings": "CREATE TABLE timings (key TEXT PRIMARY KEY, seconds REAL NOT NULL)",
 }
-META = ("version", "sweep", "cases", "config")
+META = ("version", "code", "sweep", "cases", "config")
 
 _MAGIC = b"SQLite format 3\x00"
 # Seconds to wait for another process that is writing to the same file.

@@ -26,7 +26,7 @@ from precision_lab.results_file import (
     translated,
 )
 from precision_lab.table import InputError
-from precision_lab.versions import __version__
+from precision_lab.versions import __version__, code
 
 if TYPE_CHECKING:
     import os
@@ -75,7 +75,8 @@ class Store:
     ------
     InputError
         The path cannot hold results, or holds something else: no SQLite file, another program's,
-        a damaged one, or (`OtherResultsError`) one of another version or of another sweep.
+        a damaged one, or (`OtherResultsError`) one of another version, an edited version's
+        included, or of another sweep.
     StoppedError
         The disk is full, or another process keeps the file locked.
     """
@@ -91,6 +92,7 @@ class Store:
         self.path = None if path is None else Path(path)
         meta = {
             "version": __version__,
+            "code": code(),
             "sweep": sweep,
             "cases": str(cases),
             "config": canonical.encode(config),
@@ -109,6 +111,11 @@ class Store:
         self._connection.execute("PRAGMA synchronous = FULL")
         prepare(self._connection, dict(meta))
         found = check(self._connection, self.path)
+        if found["code"] != meta["code"]:
+            raise OtherResultsError(
+                f"{self.path} was written by other code ({found['code']}) of precision_lab "
+                f"{found['version']} than this ({meta['code']}): name another file"
+            )
         if found["sweep"] != meta["sweep"]:
             raise OtherResultsError(
                 f"{self.path} holds another sweep ({found['sweep'][:12]}, {found['cases']} cases) "

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
+from functools import cache
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 
 # Here and not in the package's root, which imports every room: the lowest may import it.
 __version__ = "0.1.0"
+
+PACKAGE = Path(__file__).parent
+# Folders whose code shows or judges rows and computes none.
+SHOWS = {"analyses", "charts", "cli", "conformance", "report"}
 
 
 def versions() -> dict[str, str]:
@@ -18,9 +25,21 @@ def versions() -> dict[str, str]:
 
     return {
         "precision_lab": __version__,
+        "code": code(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "ml_dtypes": ml_dtypes.__version__,
         "mpmath": mpmath.__version__,
         "machine": f"{platform.system()} {platform.machine()}",
     }
+
+
+@cache
+def code() -> str:
+    """A digest of the files that rows are computed by: in an edited checkout, another one."""
+    total = hashlib.sha256()
+    for file in sorted(PACKAGE.rglob("*")):
+        parts = file.relative_to(PACKAGE).parts
+        if file.suffix in {".py", ".safetensors"} and parts[0] not in SHOWS:
+            total.update("/".join(parts).encode() + hashlib.sha256(file.read_bytes()).digest())
+    return total.hexdigest()[:12]

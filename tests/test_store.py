@@ -16,7 +16,7 @@ import pytest
 
 import precision_lab.results_file
 from precision_lab import canonical
-from precision_lab.results_file import StoppedError
+from precision_lab.results_file import OtherResultsError, StoppedError
 from precision_lab.store import Row, Store, read
 from precision_lab.table import InputError
 
@@ -220,6 +220,15 @@ class TestRefusals:
         opened(path).close()
         monkeypatch.undo()
         self.refused(path, r"precision_lab 0\.0\.7 and this is .*: name another file")
+
+    def test_other_code(self, path, monkeypatch):
+        """Rows of an edited checkout do not mix with those from before; they can still be read."""
+        with opened(path) as store:
+            store.add([row(1)])
+        monkeypatch.setattr("precision_lab.store.code", lambda: "edited")
+        with pytest.raises(OtherResultsError, match=r"other code .*: name another file"):
+            opened(path)
+        assert [1] == values(read(path).rows)
 
     def test_another_sweep(self, path):
         """Rows of two sweeps do not mix."""
