@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precision_lab.formats import Format, formats
-from precision_lab.sum_errors import chain_factor, kahan_factor, wider_factor
+from precision_lab.sum_errors import MARGIN, chain_factor, kahan_factor, wider_factor
 from precision_lab.table import InputError, Table
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ class Order:
     factor
         From n and the format, a rigorous f with abs(computed − exact) <= f · Σ abs(addend), for
         addends of the format, additions rounded to nearest and no overflow.
+    additive
+        Whether it only adds: then, rounding being monotone, no partial sum of non-negative addends
+        falls below one of them.
     """
 
     name: str
@@ -76,6 +79,14 @@ class Order:
     tree: Callable[[Values, Adder], Values]
     depth: Callable[[int], int]
     factor: Callable[[int, Format], float]
+    additive: bool = True
+
+    def least(self, n: int, target: Format) -> float:
+        """A rigorous g with computed >= g · Σ addend for non-negative addends, as for `factor`."""
+        known = [0.0, 1.0 - self.factor(n, target)]
+        if self.additive and n > 1:
+            known += [1.0 / n, (1.0 - target.unit_roundoff) ** self.depth(n)]
+        return max(known) / MARGIN
 
     def sum(self, values: Values, arithmetic: Adder) -> Values:
         """Sum over the last axis.
@@ -297,6 +308,7 @@ def wider(wide: Format) -> Order:
         tree=partial(_wider, wide),
         depth=_sequential_depth,
         factor=partial(wider_factor, wide),
+        additive=False,
     )
 
 
@@ -351,6 +363,7 @@ orders = Orders(
             tree=_kahan,
             depth=_sequential_depth,
             factor=kahan_factor,
+            additive=False,
         ),
         wider(formats["float64"]),
     ],

@@ -94,6 +94,15 @@ class Emulated:
         within = self.format.precision == 24 and self.format.bounded
         return SINGLE if within else DOUBLE
 
+    def holds(self, other: Format) -> bool:
+        """Whether every value of the other format is one of this format's."""
+        own = self.format
+        return (
+            own.precision >= other.precision
+            and own.emax >= other.emax
+            and own.quantum_exponent <= other.quantum_exponent
+        )
+
     def widened(self, target: Format) -> Emulated:
         """This arithmetic in a format that holds all of this one's values.
 
@@ -102,15 +111,12 @@ class Emulated:
         InputError
             If it does not hold them.
         """
-        own = self.format
-        holds = (
-            target.precision >= own.precision
-            and target.emax >= own.emax
-            and target.quantum_exponent <= own.quantum_exponent
-        )
-        if not holds:
-            raise InputError(f"{target.name} is no wider than {own.name}: float32 and float64 are")
-        return dataclasses.replace(self, format=target)
+        wide = dataclasses.replace(self, format=target)
+        if not wide.holds(self.format):
+            raise InputError(
+                f"{target.name} is no wider than {self.format.name}: float32 and float64 are"
+            )
+        return wide
 
     def cast(self, values: ArrayLike) -> Values:
         """The values rounded to the format."""

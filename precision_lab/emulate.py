@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a plan on arrays, step by step, each operation rounded as the plan says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.arithmetic.emulated import Emulated
+from precision_lab.formats import Format, format_of, formats
+from precision_lab.norms import Inputs, Norm, check
+from precision_lab.plans import Plan, plans
+from precision_lab.reduce import orders
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Values = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one step of a plan held.
+
+    Parameters
+    ----------
+    name
+        Which step.
+    formula
+        What it computes, in the paper's letters: m and ms are the means, r the reciprocal root.
+    format
+        The format that its results were rounded to.
+    values
+        [rows, hidden], [rows, 1] or, for eps, [1, 1].
+    overflowed
+        How many results are infinite or NaN though every operand was finite.
+    """
+
+    name: str
+    formula: str
+    format: Format
+    values: Values
+    overflowed: int
+
+
+def emulate(
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    *,
+    eps: float,
+    plan: Plan | str,
+    norm: Norm | str | None = None,
+    trace: list[Step] | None = None,
+) -> NDArray[Any]:
+    """A norm computed as a plan computes it.
+
+    Parameters
+    ----------
+    x
+        [..., hidden], an array of a format's type; lists of numbers are float64.
+    weight, bias
+        [hidden] or None; without a weight the gain is 1.
+    eps
+        The real value of this float; the plan rounds it.
+    plan
+        A plan or its name.
+    norm
+        For plans of both norms, which one: ``"rms"`` by default.
+    trace
+        A list that gets a `Step` for each step, in order.
+
+    Returns
+    -------
+    ndarray
+        [..., hidden] in the output format's type. NaN, infinities and zeros follow IEEE 754.
+
+    Raises
+    ------
+    InputError
+        For arguments that do not fit, and where a NaN has no code in the output format.
+
+    Examples
+    --------
+    >>> emulate(np.float16([[300, 400]]), eps=1e-6, plan="late")
+    array([[0.8486, 1.132 ]], dtype=float16)
+    >>> emulate(np.float16([[300, 400]]), eps=1e-6, plan="all-low")
+    array([[0., 0.]], dtype=float16)
+    """
+    chosen = plans.find(plan)
+    inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
+    run = Run(chosen, inputs, trace=trace)
+    target = run.formats["output"]
+    y = run.output()
+    if target.nan and target.dtype != y.dtype:
+        # Values of the format already: nothing is rounded on the way through float32.
+        with np.errstate(invalid="ignore"):
+            return y.astype(np.float32).astype(target.dtype).reshape(inputs.shape)
+    return target.cast(y).reshape(inputs.shape)
+
+
+class Run:
+    """One plan on one set of checked inputs.
+
+    Parameters
+    ----------
+    plan, inputs
+        What is run on what.
+    trace
+        Gets the steps.
+    exact
+        Names of steps that are computed in float64 instead of the plan's format.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: Inputs,
+        *,
+        trace: list[Step] | None = None,
+        exact: Collection[str] = (),
+    ) -> None:
+        own = format_of(inputs.x)
+        weight = own if inputs.weight is None else format_of(inputs.weight)
+        self.plan = plan.formats_for(own, weight)
+        self.inputs = inputs
+        self.formats = self.plan.step_formats()
+        self.order = orders[self.plan.order]
+        self.trace = trace
+        self.exact = exact
+        self.centres = inputs.norm.centred and plan.apply != "scale_shift"
+        """Whether r multiplies the deviations, and not x itself."""
+
+    def output(self) -> Values:
+        """y: values of the output format, [rows, hidden], as float32 or float64."""
+        with np.errstate(all="ignore"):
+            x, scale = self._brought_in()
+            mean, deviations, squares = self._statistic(x, scale)
+            factor = self._inverse(self._radicand(squares, scale), scale)
+            if not self.centres:
+                deviations = x
+            elif deviations is None:
+                deviations = self._deviations(x, mean)
+            value = self._finished(deviations, mean, factor)
+            return self._step("output", "y", "output", "cast", value)
+
+    # Into the plan: x and its scale -------------------------------------------------------------
+
+    def _brought_in(self) -> tuple[Values, Values]:
+        x = self._step("upcast", "x", "compute", "cast", _plain(self.inputs.x))
+        if self.plan.prescale == "none":
+            return x, np.ones((1, 1))
+        scale = self.plan.scale(x, self.inputs.eps)
+        return self._step("prescale", "x·s", "compute", "multiply", x, scale), scale
+
+    def _eps(self, scale: Values, *, name: str = "eps") -> Values:
+        return self._step(name, "eps", "eps", "cast", self.inputs.eps * scale)
+
+    # The statistic --------------------------------------------------------------------------------
+
+    def _statistic(self, x: Values, scale: Values) -> tuple[Values, Values | None, Values]:
+        """The mean, the deviations where the plan forms them here, and the mean of squares."""
+        kind = self.plan.statistic
+        if kind == "mean_square" and not self.inputs.norm.centred:
+            return np.zeros((1, 1)), None, self._mean_square(x, "x", scale)
+        if kind == "welford":
+            return self._welford(x, scale)
+        mean = self._divided("mean_x", "m = Σx/n", self._sum("sum_x", "Σx", x), x.shape[-1])
+        if kind in ("mean_square", "two_pass"):
+            deviations = self._deviations(x, mean)
+            return mean, deviations, self._mean_square(deviations, "(x − m)", scale)
+        squares = self._mean_square(x, "x", scale)
+        square = self._step("mean_squared", "m²", "square", "square", mean)
+        variance = self._step("variance", "ms − m²", "sum", "subtract", squares, square)
+        if kind == "one_pass_clamped":
+            variance = np.maximum(variance, variance.dtype.type(0))
+        return mean, None, variance
+
+    def _deviations(self, x: Values, mean: Values) -> Values:
+        return self._step("deviation", "x − m", "compute", "subtract", x, mean)
+
+    def _mean_square(self, x: Values, letter: str, scale: Values) -> Values:
+        square = self._step("square", f"{letter}²", "square", "square", x)
+        return self._mean_of(self._sum("sum", f"Σ{letter}²", square), x.shape[-1], scale)
+
+    def _mean_of(self, total: Values, n: int, scale: Values) -> Values:
+        if self.plan.eps_place == "sum":
+            eps = self._eps(scale * scale)
+            total = self._step("sum_eps", "Σ + eps", "sum", "add", total, eps)
+        return self._divided("mean", "ms", total, n - (self.plan.divisor == "n-1"))
+
+    def _welford(self, x: Values, scale: Values) -> tuple[Values, None, Values]:
+        """Mean and sum of squared deviations in one pass, updated element by element."""
+        summed, squared = self._arithmetic("sum", "sum"), self._arithmetic("square", "square")
+        columns = np.moveaxis(summed.cast(x), -1, 0)[..., None]
+        mean, total = columns[0], np.zeros_like(columns[0])
+        for k, column in enumerate(columns[1:], 2):
+            before = summed.subtract(column, mean)
+            mean = summed.add(mean, summed.divided(before, k))
+            after = summed.subtract(column, mean)
+            total = summed.add(total, squared.multiply(before, after))
+        self._noted("mean_x", "m", summed.format, mean, x)
+        self._noted("sum", "Σ(x − m)²", summed.format, total, x)
+        return mean, None, self._mean_of(total, x.shape[-1], scale)
+
+    def _sum(self, name: str, formula: str, x: Values) -> Values:
+        arithmetic = self._arithmetic(name, "sum")
+        total = arithmetic.sum(x, self.order)[:, None]
+        return self._noted(name, formula, arithmetic.format, total, x)
+
+    def _divided(self, name: str, formula: str, total: Values, count: int) -> Values:
+        arithmetic = self._arithmetic(name, "sum")
+        return self._noted(
+            name, formula, arithmetic.format, arithmetic.divided(total, count), total
+        )
+
+    # The reciprocal root --------------------------------------------------------------------------
+
+    def _radicand(self, squares: Values, scale: Values) -> Values:
+        match self.plan.eps_place:
+            case "inside" | "both":
+                eps = self._eps(scale * scale)
+                return self._step("radicand", "ms + eps", "sum", "add", squares, eps)
+            case "max":
+                top = np.maximum(squares, self._eps(scale * scale))
+                return self._step("radicand", "max(ms, eps)", "sum", "cast", top)
+            case _:
+                return squares
+
+    def _inverse(self, radicand: Values, scale: Values) -> Values:
+        """r, or with inverse ``divide`` the root."""
+        outside = self.plan.eps_place in ("outside", "outside_root", "both")
+        if self.plan.inverse in ("rsqrt", "pow") and not outside:
+            return self._step("reciprocal", "r = 1/√", "reciprocal", "rsqrt", radicand)
+        root = self._step("root", "√", "reciprocal", "sqrt", radicand)
+        if outside:
+            if self.plan.eps_place == "outside_root":
+                eps = self._eps(scale * scale)
+                eps = self._step("eps_root", "√eps", "reciprocal", "sqrt", eps)
+            else:
+                eps = self._eps(scale, name="eps_outside")
+            root = self._step("denominator", "√ + eps", "reciprocal", "add", root, eps)
+        if self.plan.inverse == "divide":
+            return root
+        one = np.ones((1, 1), root.dtype)
+        return self._step("reciprocal", "r = 1/√", "reciprocal", "divide", one, root)
+
+    # Out of the plan: value, gain and bias --------------------------------------------------------
+
+    def _finished(self, value: Values, mean: Values, factor: Values) -> Values:
+        """The value with gain and bias, before the last cast."""
+        gain, bias = self._gain(), self.inputs.bias
+        chain = self.plan.operations(
+            gain=gain is not None, bias=bias is not None, centred=self.inputs.norm.centred
+        )
+        letters = {"r": factor}
+        if gain is not None:
+            letters["g"] = gain
+        if bias is not None:
+            letters["b"] = _plain(bias)
+        if "r·g" in chain[0].operands:
+            divides = self.plan.inverse == "divide"
+            fold = ("divide", gain, factor) if divides else ("multiply", factor, gain)
+            letters["r·g"] = self._step("fold", "r·g", "compute", *fold)
+        if self.plan.apply == "scale_shift":
+            shift = self._step("shift", "m·r", "compute", "multiply", mean, factor)
+            letters |= {"m·r": shift, "−m·r": -shift}
+        for name, formula, kind, operation, operands in chain:
+            others = (letters[operand] for operand in operands)
+            value = self._step(name, formula, kind, operation, value, *others)
+        return value
+
+    def _gain(self) -> Values | None:
+        if self.inputs.weight is None or self.plan.gain == "ignored":
+            return None
+        weight = _plain(self.inputs.weight)
+        if self.plan.gain == "plain":
+            return self._step("weight", "g", "gain", "cast", weight)
+        return self._step("weight", "1 + g", "gain", "add", np.ones(1, weight.dtype), weight)
+
+    # Operations and their record ------------------------------------------------------------------
+
+    def _step(
+        self, name: str, formula: str, kind: str, operation: str, *operands: Values
+    ) -> Values:
+        """One operation of the plan in one of its formats, noted in the trace."""
+        arithmetic = self._arithmetic(name, kind)
+        values: Values = getattr(arithmetic, operation)(*operands)
+        return self._noted(name, formula, arithmetic.format, values, *operands)
+
+    def _arithmetic(self, name: str, kind: str) -> Emulated:
+        target = formats["float64"] if name in self.exact else self.formats[kind]
+        rounds = kind == "output" and target.name != "float64"
+        return Emulated(target, mode=self.plan.output_rounding if rounds else "nearest_even")
+
+    def _noted(
+        self, name: str, formula: str, target: Format, values: Values, *operands: Values
+    ) -> Values:
+        if self.trace is not None:
+            lost = ~np.isfinite(values)
+            for operand in operands:
+                finite = np.isfinite(operand)
+                # A sum's operand is the whole row.
+                summed = lost.shape[-1] == 1 < finite.shape[-1]
+                lost = lost & (finite.all(-1, keepdims=True) if summed else finite)
+            self.trace.append(Step(name, formula, target, values, int(np.count_nonzero(lost))))
+        return values
+
+
+def _plain(array: NDArray[Any]) -> Values:
+    """The values in float32, or in float64 if only that holds them."""
+    return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
