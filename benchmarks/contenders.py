@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import mpmath
@@ -18,6 +18,10 @@ from precision_lab import emulate, formats, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
 
 OURS = "precision_lab"
 ROWS, HIDDEN, EPS = 64, 4096, 1e-6
@@ -67,7 +71,7 @@ GFLOAT = {
 }
 
 
-def arrays() -> tuple[np.ndarray, np.ndarray]:
+def arrays() -> tuple[Array, Array]:
     """Inputs and a gain, bfloat16."""
     rng = np.random.default_rng(2)
     x = rng.standard_normal((ROWS, HIDDEN)).astype(ml_dtypes.bfloat16)
@@ -87,15 +91,16 @@ def norm_truth(norm: str) -> Contenders:
     return found
 
 
-def plain_float64(norm: str, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def plain_float64(norm: str, x: Array, weight: Array) -> Array:
     """The textbook formula, nothing proved and nothing rounded to bf16."""
     wide, gain = x.astype(np.float64), weight.astype(np.float64)
     if norm == "layer":
         wide = wide - wide.mean(-1, keepdims=True)
-    return wide / np.sqrt(np.square(wide).mean(-1, keepdims=True) + EPS) * gain
+    normalised: Array = wide / np.sqrt(np.square(wide).mean(-1, keepdims=True) + EPS)
+    return normalised * gain
 
 
-def with_mpmath(norm: str, x: np.ndarray, weight: np.ndarray) -> list[list[mpmath.mpf]]:
+def with_mpmath(norm: str, x: Array, weight: Array) -> list[list[mpmath.mpf]]:
     """The textbook formula at 200 bits."""
     gain = [mpmath.mpf(g) for g in weight.astype(np.float64).tolist()]
     found = []
@@ -111,7 +116,7 @@ def with_mpmath(norm: str, x: np.ndarray, weight: np.ndarray) -> list[list[mpmat
     return found
 
 
-def with_flint(norm: str, x: np.ndarray, weight: np.ndarray) -> list[list[object]]:
+def with_flint(norm: str, x: Array, weight: Array) -> list[list[object]]:
     """The textbook formula over Arb's balls at 200 bits."""
     from flint import arb, ctx
 

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from contenders import tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 RACES = [
     pytest.param(task, run, id=f"{task}: {name}")
@@ -14,7 +19,7 @@ RACES = [
 
 
 @pytest.mark.parametrize(("task", "run"), RACES)
-def test_speed(benchmark, task, run):
+def test_speed(benchmark: Any, task: str, run: Callable[[], object]) -> None:
     """The time of one call; contenders of a task form a group."""
     benchmark.group = task
     benchmark.pedantic(run, rounds=3, warmup_rounds=1)

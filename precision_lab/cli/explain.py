@@ -47,7 +47,7 @@ def explain(target: Format, text: str) -> dict[str, Any]:
         "given": text,
         **describe(target, value),
         "error_ulp": error(target, number, value),
-        "overflows": overflows(target, number),
+        "overflows": overflows(target, number, value),
         "overflow_edge": edge_text(target),
         "ulp": float(target.ulp(value)),
         "below": neighbour(target, value, -1),
@@ -77,11 +77,12 @@ def overflow_edge(target: Format) -> Fraction:
     return Fraction(target.largest) + Fraction(2) ** (target.emax - target.precision)
 
 
-def overflows(target: Format, number: Fraction | float) -> bool:
-    """Whether rounding to nearest takes a finite number out of the range."""
+def overflows(target: Format, number: Fraction | float, value: float) -> bool:
+    """Whether rounding to nearest takes a finite number out of the range; a tie goes to even."""
     if isinstance(number, float):
         return False  # A zero, an infinity or NaN.
-    return abs(number) >= overflow_edge(target)
+    edge = overflow_edge(target)
+    return abs(number) > edge or (abs(number) == edge and not math.isfinite(value))
 
 
 def edge_text(target: Format) -> str:

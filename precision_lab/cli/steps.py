@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`precision-lab steps PLAN`: one row through a plan, exact beside emulated."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from precision_lab.cli import numbers, rows
+from precision_lab.cli.output import as_json, columns, emit, facts
+from precision_lab.formats import Format, formats
+from precision_lab.plans import plans
+
+if TYPE_CHECKING:
+    from precision_lab.cli.rows import Row
+    from precision_lab.steps import Account, Steps
+
+
+@click.command("steps")
+@click.argument("plan")
+@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch.")
+@click.option("--norm", help="rms or layer, for plans of both; rms if absent.")
+@click.option("--eps", help="The plan's own, or the captured model's, if absent.")
+@click.option("--format", "held", default="bfloat16", show_default=True, help="Holds the inputs.")
+@click.option("--weight-format", help="Holds gain and bias; as the inputs if absent.")
+@click.option("--values", metavar="NUMBERS", help="The row itself: '300 -2 0x1p-3'.")
+@click.option("--weight", metavar="NUMBERS", help="The gain itself, as many numbers.")
+@click.option(
+    "--input",
+    "source",
+    default="normal",
+    show_default=True,
+    metavar="NAME",
+    help="A family of inputs, or CAPTURE:LAYER; `precision-lab inputs` lists them.",
+)
+@click.option(
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="A parameter of the family.",
+)
+@click.option("--hidden", default=64, show_default=True, help="Elements of a synthetic row.")
+@click.option("--seed", default=0, show_default=True, help="Of a synthetic row.")
+@click.option("--row", "place", default=0, show_default=True, help="Which row of the input.")
+@click.option("--gain", help="A kind of gain; a captured layer has its own. [default: random]")
+@click.option("--bias", help="A kind of bias; a captured layer has its own. [default: none]")
+@as_json
+def command(
+    plan: str, *, switches: tuple[str, ...], norm: str | None, as_json: bool, **options: Any
+) -> None:
+    """Show one row going through PLAN: what each step held, beside the exact value.
+
+    Of a step that holds a whole row, the element shown is the one whose output is farthest from the
+    truth. `relative` is the step's largest error in the row, relative to the row's largest value;
+    `over` counts results that left the range; `cost` is the error of the output, in its ulp, if
+    that step alone is rounded.
+    """
+    from precision_lab.steps import steps
+
+    chosen = plans[plan].replace(**rows.assignments(switches))
+    held = formats[options.pop("held")]
+    beside = formats[options["weight_format"]] if options["weight_format"] else held
+    row = find_row(held, beside, chosen.eps_default, **options)
+    assert row.eps is not None  # noqa: S101 - every way of finding a row sets it
+    found = steps(
+        held.cast(row.x),
+        None if row.weight is None else beside.cast(row.weight),
+        None if row.bias is None else beside.cast(row.bias),
+        eps=row.eps,
+        plan=chosen,
+        norm=norm or row.norm,
+    )
+    if as_json:
+        emit(data(found, row, held))
+    else:
+        show(found, row, held)
+
+
+def find_row(held: Format, beside: Format, eps_default: float, **options: Any) -> Row:
+    """The row that the options ask for, with its gain, bias and eps."""
+    from precision_lab.inputs import make_bias, make_gain
+
+    eps = None if options["eps"] is None else numbers.one(options["eps"])
+    if options["values"] is not None:
+        x = rows.written(numbers.split(options["values"]), held)
+        row = rows.Row(title="the values given", x=x, weight=None, bias=None)
+    elif ":" in options["source"]:
+        row = rows.captured(options["source"], options["place"])
+    else:
+        row = rows.synthetic(
+            options["source"],
+            place=options["place"],
+            hidden=options["hidden"],
+            seed=options["seed"],
+            held=held,
+            eps=eps_default if eps is None else eps,
+            parameters=options["parameters"],
+        )
+    own = row.norm is not None
+    size, seed = row.x.size, options["seed"]
+    if options["weight"] is not None:
+        weight = rows.written(numbers.split(options["weight"]), beside)
+        row = dataclasses.replace(row, weight=weight)
+    elif options["gain"] or not own:
+        gain = options["gain"] or ("random" if options["values"] is None else "none")
+        row = dataclasses.replace(row, weight=make_gain(gain, hidden=size, seed=seed))
+    if options["bias"] or not own:
+        bias = make_bias(options["bias"] or "none", hidden=size, seed=seed)
+        row = dataclasses.replace(row, bias=bias)
+    known = eps_default if row.eps is None else row.eps
+    return dataclasses.replace(row, eps=known if eps is None else eps)
+
+
+def shown(values: Any, element: int) -> float:
+    """The element of a step that is shown: steps of one value a row have no other."""
+    return float(values.flat[element if values.size > 1 else 0])
+
+
+def describe(account: Account, element: int) -> dict[str, Any]:
+    """A step as plain data."""
+    return {
+        "step": account.step.name,
+        "formula": account.step.formula,
+        "format": account.step.format.name,
+        "elements": account.step.values.size,
+        "held": shown(account.step.values, element),
+        "exact": shown(account.exact, element),
+        "relative": account.relative,
+        "overflowed": account.step.overflowed,
+        "cost_ulp": account.cost,
+    }
+
+
+def data(found: Steps, row: Row, held: Format) -> dict[str, Any]:
+    """Everything that is shown, and the whole row beside it."""
+    return {
+        "plan": found.plan.name,
+        "switches": found.plan.switches,
+        "norm": found.norm.name,
+        "input": row.title,
+        "input_format": held.name,
+        "eps": row.eps,
+        "element": found.element,
+        "steps": [describe(one, found.element) for one in found.accounts],
+        "x": held.round(row.x),
+        "output": found.output.astype(float),
+        "exact": found.exact,
+        "correctly_rounded": found.rounded.astype(float),
+        "errors": found.report.to_dict(),
+        "overflowed_first": found.overflowed.step.name if found.overflowed else None,
+        "costliest": found.costliest.step.name if found.costliest else None,
+    }
+
+
+def show(found: Steps, row: Row, held: Format) -> None:
+    """The account for people."""
+    size, element = len(found.output), found.element
+    facts(
+        [
+            ("plan", f"{found.plan.name}: {found.plan.summary}"),
+            ("input", f"{row.title}: {size} values held in {held.name}"),
+            ("norm", f"{found.norm.title}, eps {row.eps!r}"),
+            ("shown", f"element {element}, whose output is farthest from the truth"),
+        ]
+    )
+    click.echo()
+    columns(
+        ("step", "formula", "format", "values", "held", "exact", "relative", "over", "cost"),
+        (
+            (
+                one["step"], one["formula"], one["format"], one["elements"],
+                f"{one['held']:.7g}", f"{one['exact']:.10g}", f"{one['relative']:.2g}",
+                one["overflowed"] or "", f"{one['cost_ulp']:.3g}",
+            )
+            for one in (describe(account, element) for account in found.accounts)
+        ),
+        left=3,
+    )  # fmt: skip
+    click.echo()
+    facts(conclusion(found))
+
+
+def conclusion(found: Steps) -> list[tuple[str, str]]:
+    """What it comes to."""
+    report, element = found.report, found.element
+    y, right = float(found.output[element]), float(found.rounded[element])
+    name, off = (
+        found.format.name,
+        "" if report.worst is None else f"{abs(report.worst.ulp):.4g} ulp",
+    )
+    lines = [
+        (
+            "output",
+            f"{y!r} in {name}, {numbers.code_text(y, found.format)}; off by {off or 'none'}",
+        ),
+        ("right", f"{right!r} in {name}, {numbers.code_text(right, found.format)}"),
+        ("exact", f"{found.exact[element]:.17g}"),
+    ]
+    if report.measured:
+        count = round(report.correctly_rounded * report.count)
+        lines.append(("row", f"{count} of {report.count} correctly rounded"))
+    if found.overflowed:
+        lines.append(("overflow", f"first in {where(found.overflowed)}"))
+    if found.costliest:
+        cost = f"{found.costliest.cost:.3g} ulp on its own"
+        lines.append(("costliest", f"{where(found.costliest)}: {cost}"))
+    return lines
+
+
+def where(account: Account) -> str:
+    """A step, what it computes and in what."""
+    return f"{account.step.name} ({account.step.formula}), held in {account.step.format.name}"

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether this machine computes what it should: versions, subnormals, known answers.
+
+A known answer is the SHA-256 of many results of one row (a format's roundings, a family's inputs,
+a plan's outputs), committed in ``data/known_answers.json``. The same on every machine, or
+something here computes differently: a library, a compiler flag, a processor mode.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.emulate import emulate
+from precision_lab.formats import MODES, formats
+from precision_lab.inputs import families, make_inputs
+from precision_lab.norms import norms
+from precision_lab.plans import plans
+from precision_lab.truth import truth
+from precision_lab.versions import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+REQUIRED = (
+    "numpy", "ml_dtypes", "mpmath", "pandas", "matplotlib", "click", "rich", "jinja2", "msgspec",
+)  # fmt: skip
+OPTIONAL = (
+    "torch", "transformers", "onnx", "onnxruntime", "flax", "jax", "python-flint", "gmpy2",
+    "gfloat", "pyarrow",
+)  # fmt: skip
+ROWS, HIDDEN, EPS, SEED = 4, 67, 1e-6, 2
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: what was found, and what should have been."""
+
+    name: str
+    found: str
+    expected: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether both are the same."""
+        return self.found == self.expected
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python, this package and all that it uses; None for what is not installed."""
+    found: dict[str, str | None] = {
+        "precision-lab": __version__,
+        "python": platform.python_version(),
+    }
+    for name in (*REQUIRED, *OPTIONAL):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def machine() -> dict[str, str]:
+    """The machine that this runs on."""
+    return {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cores": str(os.cpu_count()),
+        "byte order": "little" if np.little_endian else "big",
+    }
+
+
+def subnormals(dtype: type[np.floating[Any]]) -> str:
+    """``"kept"`` if arithmetic of this type keeps subnormals, ``"flushed"`` if it loses them."""
+    limits = np.finfo(dtype)
+    # Arrays, so that nothing is folded: a subnormal result, and a subnormal operand.
+    half = np.full(16, limits.smallest_normal, dtype) * np.full(16, 0.5, dtype)
+    back = np.full(16, limits.smallest_subnormal, dtype) * np.full(16, 2.0**limits.nmant, dtype)
+    return "kept" if (half != 0).all() and (back == limits.smallest_normal).all() else "flushed"
+
+
+def examine() -> list[Check]:
+    """Every check, in order."""
+    known = known_answers()
+    return [
+        Check("subnormals:float32", subnormals(np.float32), "kept"),
+        Check("subnormals:float64", subnormals(np.float64), "kept"),
+        *(Check(name, digest, known.get(name, "not recorded")) for name, digest in answers()),
+    ]
+
+
+def known_answers() -> dict[str, str]:
+    """The committed digests by name."""
+    text = resources.files("precision_lab").joinpath("data/known_answers.json").read_text("utf-8")
+    found: dict[str, str] = json.loads(text)
+    return found
+
+
+def answers() -> Iterator[tuple[str, str]]:
+    """The digests of this machine, one a row of each table."""
+    single, double = patterns()
+    for row in formats.values():
+        modes = [mode for mode in MODES if mode != "stochastic" and row.bits < 64]
+        yield (
+            f"rounding:{row.name}",
+            digest(
+                *(
+                    row.round(x, mode=mode)
+                    for mode in modes or ["nearest_even"]
+                    for x in (single, double)
+                )
+            ),
+        )
+    for family in families:
+        yield f"inputs:{family}", digest(make_inputs(family, rows=ROWS, hidden=HIDDEN, seed=SEED))
+    values = make_inputs("normal", rows=ROWS, hidden=HIDDEN, seed=SEED)
+    x, weight = formats["bfloat16"].cast(values), formats["bfloat16"].cast(1 + values[0] / 8)
+    for norm in norms:
+        exact = truth(norm, x, weight, eps=EPS)
+        yield (
+            f"truth:{norm}",
+            digest(*(exact.round(row).astype(np.float64) for row in formats.values())),
+        )
+    for plan in plans:
+        yield f"emulate:{plan}", digest(emulate(x, weight, eps=EPS, plan=plan).astype(np.float64))
+
+
+def patterns() -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Bit patterns spread over all of float32 and float64, NaN and infinities included."""
+    count = np.arange(2**15, dtype=np.uint64)
+    spread = count * np.uint64(0x9E3779B97F4A7C15)
+    return (spread >> np.uint64(32)).astype(np.uint32).view(np.float32), spread.view(np.float64)
+
+
+def digest(*arrays: NDArray[np.float64]) -> str:
+    """SHA-256 of values as little-endian float64, every NaN the same."""
+    total = hashlib.sha256()
+    for array in arrays:
+        values = np.where(np.isnan(array), np.nan, array).astype("<f8")
+        total.update(values.tobytes())
+    return total.hexdigest()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that list and check: plans, inputs, conformance, doctor."""
+
+from __future__ import annotations
+
+from precision_lab import doctor
+from precision_lab.plans import SWITCHES, plans
+
+
+def test_conformance_passes_and_fails(lab):
+    """This package's rounding passes, the float64 cast of ml_dtypes does not; the code says so."""
+    ran = lab("conformance", "--format", "e4m3fn", "--mode", "nearest_even")
+    assert (ran.code, ran.out.splitlines()[-1].split(" of ")[0]) == (0, "0 wrong")
+    arguments = ["conformance", "precision_lab.conformance:ml_dtypes_float64", "--format", "e4m3fn"]
+    ran = lab(*arguments, "--json")
+    assert (ran.code, ran.data["passed"]) == (1 if ran.data["wrong"] else 0, not ran.data["wrong"])
+
+
+def test_a_wrong_rounding_fails_conformance(lab, tmp_path):
+    """Truncation is found out: exit code 1."""
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from precision_lab import formats\n"
+        "def truncate(values, name):\n"
+        "    return formats[name].round(values, mode='toward_zero')\n",
+        encoding="utf-8",
+    )
+    ran = lab("conformance", f"{path}:truncate", "--format", "bf16", "--json")
+    assert (ran.code, ran.data["passed"]) == (1, False)
+    assert ran.data["wrong"] > 1000
+
+
+def test_inputs_lists_every_row(lab):
+    """Families, gains, biases and captures, each by its name, and a capture's layers on demand."""
+    from precision_lab.inputs import biases, captures, families, gains
+
+    text, data = lab("inputs").out, lab("inputs", "--json").data
+    for name, table in (
+        ("families", families),
+        ("gains", gains),
+        ("biases", biases),
+        ("captures", captures),
+    ):
+        assert [row["name"] for row in data[name]] == list(table)
+        for row in table:
+            assert f"\n{row} " in text
+    assert "model.layers.12.input_layernorm" in lab("inputs", "--layers").out
+
+
+def test_plans_lists_every_plan_and_switch(lab):
+    """Each plan by name with its summary, and a matrix of all switches."""
+    text, data = lab("plans").out, lab("plans", "--json").data
+    assert [row["name"] for row in data] == list(plans)
+    for name, plan in plans.items():
+        assert f"\n{name} " in text
+        assert plan.summary in text
+    for switch in SWITCHES:
+        assert f"\n{switch} " in text
+    assert data[0]["switches"] == plans["late"].switches
+
+
+def test_plans_shows_where_one_comes_from(lab):
+    """With a name: source, version, and how its switches differ from those of `late`."""
+    text = lab("plans", "hf-llama").out
+    for words in (plans["hf-llama"].source, plans["hf-llama"].version, "early", "·"):
+        assert words in text
+
+
+def test_doctor_finds_this_machine_well(lab):
+    """Every check passes, and every optional package is named with its version or its absence."""
+    ran = lab("doctor", "--json")
+    assert [check for check in ran.data["checks"] if not check["passed"]] == []
+    assert ran.code == 0
+    assert set(doctor.OPTIONAL) <= set(ran.data["versions"])
+    text = lab("doctor").out
+    assert "subnormals  ok" in text
+    assert "DIFFERS" not in text
+
+
+def test_doctor_tells_a_wrong_answer(lab, monkeypatch):
+    """One digest that differs fails the check, names it, and ends with 1."""
+    known = doctor.known_answers() | {"truth:rms": "0" * 64}
+    monkeypatch.setattr(doctor, "known_answers", lambda: known)
+    ran = lab("doctor")
+    assert ran.code == 1
+    assert "truth:rms: found" in ran.out
+    assert "DIFFERS" in ran.out
+
+
+def test_doctor_tells_flushed_subnormals(lab, monkeypatch):
+    """A process that flushes subnormals fails."""
+    monkeypatch.setattr(doctor, "subnormals", lambda _dtype: "flushed")
+    ran = lab("doctor", "--json")
+    assert ran.code == 1
+    assert [check["found"] for check in ran.data["checks"][:2]] == ["flushed", "flushed"]

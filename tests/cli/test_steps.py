@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`precision-lab steps`."""
+
+from __future__ import annotations
+
+import pytest
+
+from precision_lab.plans import plans
+
+LAYER = "smollm2:model.layers.12.input_layernorm"
+
+
+@pytest.mark.parametrize("plan", plans)
+def test_every_plan_is_shown(lab, plan):
+    """Text and JSON say the same steps for every plan, each norm that it has."""
+    for norm in ("rms", "layer") if plans[plan].norm == "any" else (plans[plan].norm,):
+        text = lab("steps", plan, "--norm", norm, "--hidden", 16)
+        found = lab("steps", plan, "--norm", norm, "--hidden", 16, "--json").data
+        assert (text.code, text.err, found["norm"]) == (0, "", norm)
+        names = [step["step"] for step in found["steps"]]
+        assert (names[0], names[-1]) == ("upcast", "output")
+        for name in names:
+            assert f"\n{name} " in text.out
+        assert len(found["output"]) == 16
+
+
+def test_values_and_weight_by_hand(lab):
+    """300 and 400 overflow float16 when it holds the squares: the first step is named."""
+    arguments = ["--format", "fp16", "--values", "300 400", "--weight", "1 2"]
+    text = lab("steps", "all-low", *arguments).out
+    assert "overflow   first in square (x²), held in float16" in text
+    found = lab("steps", "all-low", *arguments, "--json").data
+    assert (found["x"], found["output"]) == ([300, 400], [0, 0])
+    assert found["correctly_rounded"] == [0.8486328125, 2.263671875]
+    assert found["overflowed_first"] == "square"
+    late = lab("steps", "late", *arguments, "--json").data
+    assert (late["overflowed_first"], late["output"]) == (None, found["correctly_rounded"])
+
+
+def test_a_switch_is_set(lab):
+    """A float32 square in an otherwise low plan moves the overflow to the sum."""
+    arguments = ["--format", "fp16", "--values", "300 400", "--set", "square_format=float32"]
+    assert lab("steps", "all-low", *arguments, "--json").data["overflowed_first"] == "sum"
+
+
+def test_a_captured_row(lab):
+    """A captured layer brings its gain, its norm and its eps."""
+    found = lab("steps", "all-low", "--format", "fp16", "--input", LAYER, "--json").data
+    assert (found["norm"], found["eps"], len(found["x"])) == ("rms", 1e-5, 576)
+    assert found["overflowed_first"] == "square"
+    assert "weight" in [step["step"] for step in found["steps"]]
+    assert lab("steps", "late", "--input", LAYER, "--eps", "1e-3", "--json").data["eps"] == 1e-3
+
+
+def test_a_family_with_a_parameter(lab):
+    """A parameter of the family reaches it: zeros around an offset of 1000 lie near 1000."""
+    found = lab(
+        "steps", "late", "--norm", "layer", "--input", "mean-offset",
+        "--parameter", "offset=1000", "--parameter", "scale=0.001", "--hidden", 8, "--json",
+    ).data  # fmt: skip
+    assert found["x"] == [1000] * 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["hf-lama"], ["'hf-lama'", "hf-llama"]),
+        (["late", "--set", "square_format"], ["'square_format'", "NAME=VALUE"]),
+        (["late", "--set", "sqare_format=float16"], ["'sqare_format'", "square_format"]),
+        (["late", "--set", "cast=erly"], ["'erly'", "early"]),
+        (["late", "--norm", "rsm"], ["'rsm'", "rms"]),
+        (["hf-llama", "--norm", "layer"], ["hf-llama", "rms"]),
+        (["late", "--input", "normall"], ["'normall'", "normal"]),
+        (["late", "--input", "smollm3:x"], ["'smollm3'", "smollm2"]),
+        (["late", "--input", "smollm2:model.layers.12"], ["model.layers.12"]),
+        (["late", "--input", LAYER, "--row", "10"], ["row 10", "0 to 9"]),
+        (["late", "--row", "-1"], ["row -1"]),
+        (["late", "--parameter", "scal=2"], ["scal", "scale"]),
+        (["late", "--gain", "randm"], ["'randm'", "random"]),
+        (["late", "--hidden", "0"], ["hidden"]),
+        (["late", "--format", "fp64"], ["narrower"]),
+        (["late", "--eps", "-1"], ["eps", "-1"]),
+        (["late", "--values", "1 2", "--weight", "1"], ["weight", "(2,)"]),
+        (["late", "--values", ""], ["hidden"]),
+    ],
+)
+def test_bad_input_is_one_sentence(lab, arguments, told):
+    """Names and numbers that are wrong: exit 2, one line, the nearest right one where there is."""
+    ran = lab("steps", *arguments)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    for words in told:
+        assert words in ran.err
