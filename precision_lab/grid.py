@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sweep as its user writes it: a grid, which lists its cases."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from precision_lab.cases import OWN, Case
+from precision_lab.formats import Format, formats
+from precision_lab.inputs import biases, captures, families, gains
+from precision_lab.norms import check_eps, norms
+from precision_lab.plans import Plan, plans
+from precision_lab.table import InputError, unknown
+
+# How inputs are brought into a format: as they are, or scaled by a power of two first.
+SCALES = ("none", "per_tensor")
+# Formats of more bits have the range to do without a scale, and none is applied to them.
+SCALED_BITS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where inputs come from; made by `family` and `capture`.
+
+    Parameters
+    ----------
+    kind
+        ``family`` or ``capture``.
+    name
+        A row of `families` or of `captures`.
+    parameters
+        Of the family, all of them.
+    layers
+        Of the capture; none means all.
+    """
+
+    kind: str
+    name: str
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    layers: tuple[str, ...] = ()
+
+
+def family(name: str, **parameters: float) -> Source:
+    """A family of inputs with some of its parameters set.
+
+    Raises
+    ------
+    InputError
+        There is no such family, or it has no such parameter.
+    """
+    row = families[name]
+    return Source(kind="family", name=row.name, parameters=row.check(parameters))
+
+
+def capture(name: str, *layers: str) -> Source:
+    """What entered the norms of a real model: these layers, or all.
+
+    Raises
+    ------
+    InputError
+        There is no such capture, or it has no such layer.
+    """
+    row = captures[name]
+    known = [layer.name for layer in row.load().layers]
+    for layer in layers:
+        if layer not in known:
+            raise unknown(f"layer of {row.name}", layer, known)
+    return Source(kind="capture", name=row.name, layers=layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A grid of cases: every combination of what its axes list.
+
+    An axis takes one value or several. A combination that makes no sense is left out: a plan on a
+    norm that is not its own, a scale for a format that needs none, arithmetic in a format that has
+    no NaN (the 4- and 6-bit ones, in which only outputs are held).
+
+    Parameters
+    ----------
+    norm
+        Names or records of norms.
+    plans
+        Names or records of plans.
+    formats
+        Names or records of formats, in which the inputs are.
+    weight_formats
+        The same for gain and bias; None stands for the format of the inputs.
+    eps
+        Numbers; None stands for the capture's own eps, or else for the plan's default.
+    inputs
+        Names of families, `family` with parameters, `capture`.
+    hidden, rows, seeds
+        Integers. A capture has its own rows and elements, and no seed.
+    gains, biases
+        Names of rows of `gains` and `biases`. A capture has its own.
+    scales
+        ``none``, ``per_tensor``.
+    """
+
+    norm: Any = "rms"
+    plans: Any = "late"
+    formats: Any = "bfloat16"
+    weight_formats: Any = None
+    eps: Any = None
+    inputs: Any = "normal"
+    hidden: Any = 1024
+    rows: Any = 16
+    seeds: Any = 0
+    gains: Any = "random"
+    biases: Any = "none"
+    scales: Any = "none"
+
+    def __post_init__(self) -> None:
+        """Check every axis, so that a grid that was made can be listed."""
+        checks: dict[str, Callable[[Any], Any]] = {
+            "norm": lambda norm: norms.find(norm).name,
+            "plans": plans.find,
+            "formats": _format,
+            "weight_formats": lambda row: None if row is None else _format(row),
+            "eps": lambda eps: None if eps is None else check_eps(eps),
+            "inputs": _source,
+            "hidden": lambda count: _count(count, "hidden", least=1),
+            "rows": lambda count: _count(count, "rows", least=0),
+            "seeds": lambda seed: _count(seed, "seed", least=0),
+            "gains": lambda gain: gains.find(gain).name,
+            "biases": lambda bias: biases.find(bias).name,
+            "scales": _scale,
+        }
+        for name, check in checks.items():
+            values = tuple(check(value) for value in _axis(getattr(self, name)))
+            if not values:
+                raise InputError(f"the sweep's {name} is empty: give one or more")
+            object.__setattr__(self, name, values)
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The grid as plain data."""
+        axes = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        axes["plans"] = [_switches(plan) for plan in self.plans]
+        axes["inputs"] = [dataclasses.asdict(source) for source in self.inputs]
+        return axes
+
+    def cases(self) -> tuple[Case, ...]:
+        """All cases, each once, in a fixed order: what shares inputs stands together.
+
+        Raises
+        ------
+        InputError
+            No plan of the sweep is one for any of its norms, or a capture is of another norm.
+        """
+        # A dict keeps the first of each key, in order.
+        cases = tuple({case.key: case for case in self._combinations()}.values())
+        if not cases:
+            raise InputError(
+                f"the sweep has no case: none of its plans "
+                f"({', '.join(plan.name for plan in self.plans)}) computes the norm "
+                f"{' or '.join(self.norm)} of its inputs"
+            )
+        return cases
+
+    def _combinations(self) -> Iterator[Case]:
+        for norm, source in itertools.product(self.norm, self.inputs):
+            tensors = self._layers(source, norm) if source.kind == "capture" else self._made(source)
+            for tensor, eps, format, weight_format in itertools.product(
+                tensors, self.eps, self.formats, self.weight_formats
+            ):
+                fits = self.scales if formats[format].bits <= SCALED_BITS else ("none",)
+                for scale, plan in itertools.product(fits, self.plans):
+                    if not (_computes(plan, norm) and _can_run(plan, format)):
+                        continue
+                    own = tensor["eps"] if eps is None else eps
+                    yield Case(
+                        **{
+                            **tensor,
+                            "norm": norm,
+                            "plan": _switches(plan),
+                            "format": format,
+                            "weight_format": weight_format or format,
+                            "eps": plan.eps_default if own is None else own,
+                            "scale": scale,
+                        }
+                    )
+
+    def _made(self, source: Source) -> list[dict[str, Any]]:
+        """The tensors of a family, outermost axis first."""
+        return [
+            {
+                "source": f"family:{source.name}",
+                "parameters": source.parameters,
+                "seed": seed,
+                "rows": rows,
+                "hidden": hidden,
+                "gain": gain,
+                "bias": bias,
+                "eps": None,
+            }
+            for seed, rows, hidden, gain, bias in itertools.product(
+                self.seeds, self.rows, self.hidden, self.gains, self.biases
+            )
+        ]
+
+    def _layers(self, source: Source, norm: str) -> list[dict[str, Any]]:
+        """The tensors of a capture, in its order; none where it is of another norm."""
+        captured = captures[source.name].load()
+        if captured.norm != norm:
+            return []
+        return [
+            {
+                "source": f"capture:{source.name}:{layer.name}",
+                "rows": layer.x.shape[0],
+                "hidden": layer.x.shape[1],
+                "gain": OWN,
+                "bias": OWN,
+                "eps": captured.eps,
+            }
+            for layer in captured.layers
+            if not source.layers or layer.name in source.layers
+        ]
+
+
+def _axis(values: Any) -> tuple[Any, ...]:
+    """The values of an axis; a lone one is an axis of one."""
+    if isinstance(values, str | Mapping | Format | Plan | Source) or not isinstance(
+        values, Iterable
+    ):
+        return (values,)
+    return tuple(values)
+
+
+def _computes(plan: Plan, norm: str) -> bool:
+    try:
+        plan.norm_for(norm)
+    except InputError:
+        return False
+    return True
+
+
+def _can_run(plan: Plan, format: str) -> bool:
+    """Whether every format that the plan computes in has a NaN, to say that a value left it.
+
+    An output of another format saturates; arithmetic in one would stop at the first overflow.
+    """
+    run = plan.formats_for(format, format)
+    used = [run.compute_format, run.square_format, run.sum_format, run.reciprocal_format]
+    # The gain is multiplied in the output's format.
+    used += [run.output_format] if run.cast == "early" else []
+    return all(formats[name].nan for name in used)
+
+
+def _switches(plan: Plan) -> dict[str, str]:
+    return {"name": plan.name, "norm": plan.norm, **plan.switches}
+
+
+def _format(row: Any) -> str:
+    found = formats.find(row)
+    if found != formats[found.name]:
+        raise InputError(f"the format {found.name} has its switches set: a sweep takes the rows")
+    return found.name
+
+
+def _source(value: Any) -> Source:
+    return value if isinstance(value, Source) else family(value)
+
+
+def _scale(value: Any) -> str:
+    if value not in SCALES:
+        raise unknown("scale", value, SCALES)
+    return str(value)
+
+
+def _count(value: Any, name: str, *, least: int) -> int:
+    try:
+        # Refuses 2.5 and "3", takes NumPy's integers.
+        count = value.__index__()
+    except (AttributeError, TypeError):
+        raise InputError(f"{name} is {value!r}: give an integer") from None
+    if isinstance(value, bool) or count < least:
+        raise InputError(f"{name} is {value!r}: give an integer from {least} up")
+    return int(count)
