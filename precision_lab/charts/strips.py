@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-LANE = 14.5  # points
+LANE = 15  # points
 PALE = 0.35
 MARKS: tuple[drawing.LineStyle, ...] = ("-", ":", "--")
 # What a lost row became: its colour, the sign that repeats it and what it is called.
