@@ -41,11 +41,10 @@ def sweep(*, full: bool) -> Sweep:
 
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
-    """For each norm its errors with their bounds, then arithmetic beside total error."""
+    """For each norm and kind of inputs, errors with their bounds, and arithmetic beside total."""
     rows = rows.assign(
         where=rows["scale"].map(SCALED) + rows["format"], lane=rows["plan"].map(LANES)
     )
-    parts = [(str(norm), part) for norm, part in rows.groupby("norm", sort=False)]
     near = {"rms": "", "layer": " The worst outputs lie near the mean, where x − mean cancels."}
     # Relative errors of LayerNorm say little: those near the mean outweigh all others.
     kind = {"rms": "relative_rms", "layer": "ulp_p99"}
@@ -53,52 +52,45 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
         "rms": "relative error, root mean square",
         "layer": "error of 99 % of outputs, ulp of the format",
     }
-    ulp = [
-        charts.dots(
-            part, name=f"error-in-ulp-{norm}", by="where", series="lane",
-            title=_message(rows, norm), xlabel="error, ulp of the format",
-            value="arithmetic_ulp_p99", beside="arithmetic_ulp_max",
-            meaning=("99 % of outputs", "the worst"), bound="bound_ulp",
-            limits={"½ ulp: correctly rounded": 0.5},
-            caption="Error against the exact norm of the inputs as stored, and the largest error "
-            "that the plan can make on them. The numbers: 99 % of outputs, and the worst. In turn: "
-            f"sums add one element after the other, not in pairs.{near[norm]}",
-        )
-        for norm, part in parts
-    ]  # fmt: skip
-    total = [
-        charts.dots(
-            part, name=f"arithmetic-and-total-{norm}", by="where", series="lane",
-            title=f"{NORMS[norm]}: how much of the error comes from storing the inputs?",
-            xlabel=unit[norm], value=f"arithmetic_{kind[norm]}", beside=f"total_{kind[norm]}",
-            meaning=("arithmetic", "with the inputs' rounding"),
-            caption="Filled: error against the exact norm of the inputs as stored. Hollow: against "
-            "that of the inputs before they were rounded to the format. Scaled: one power of two "
-            "for the tensor, so that float8 holds its largest element.",
-        )
-        for norm, part in parts
-    ]  # fmt: skip
-    return [*ulp, *total]
+    found = []
+    for (norm, inputs), part in rows.groupby(["norm", "input"], sort=False):
+        common = {"by": "where", "series": "lane"}
+        found += [
+            charts.dots(
+                part, **common, name=f"error-in-ulp-{norm}-{inputs}", title=_message(part, norm),
+                value="arithmetic_ulp_p99", beside="arithmetic_ulp_max",
+                meaning=("99 % of outputs", "the worst"), bound="bound_ulp",
+                xlabel="error, ulp of the format", limits={"½ ulp: correctly rounded": 0.5},
+                caption=f"{inputs.capitalize()} inputs. Error against the exact norm of the inputs "
+                "as stored, and the largest that the plan can make on them. The numbers: 99 % of "
+                "outputs, and the worst. In turn: sums add one element after the other, not in "
+                f"pairs.{near[norm]}",
+            ),
+            charts.dots(
+                part, **common, name=f"arithmetic-and-total-{norm}-{inputs}",
+                title=f"{NORMS[norm]}: how much of the error comes from storing the inputs?",
+                value=f"arithmetic_{kind[norm]}", beside=f"total_{kind[norm]}",
+                meaning=("arithmetic", "with the inputs' rounding"), xlabel=unit[norm],
+                caption=f"{inputs.capitalize()} inputs. Filled: error against the exact norm of "
+                "the inputs as stored. Hollow: against that of the inputs before they were rounded "
+                "to the format. Scaled: one power of two for the tensor, so that float8 holds its "
+                "largest element.",
+            ),
+        ]  # fmt: skip
+    return found
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
+    every, rows = rows, rows[rows["input"] == "normal"]
     rms = rows[(rows["norm"] == "rms")]
     relative = rms.groupby(["plan", "format", "scale"])[
         ["arithmetic_relative_rms", "total_relative_rms"]
     ].max()
-    layer = rows[
-        (rows["norm"] == "layer") & (rows["plan"] == "all-low") & (rows["scale"] == "none")
-    ]
-    said = [_headline(rows)]
-    if layer["arithmetic_ulp_max"].notna().any():
-        worst = layer.loc[layer["arithmetic_ulp_max"].idxmax()]
-        exact = number(float.fromhex(worst["worst_exact_hex"]))
-        said.append(
-            f"LayerNorm, every step in {worst['format']}: 99 % of outputs are within "
-            f"{number(worst['arithmetic_ulp_p99'])} ulp; the worst, {exact} when exact, is "
-            f"{number(worst['arithmetic_ulp_max'])} ulp off."
-        )
+    said = [_headline(rms)]
+    for (norm, inputs), part in every.groupby(["norm", "input"], sort=False):
+        if (norm, inputs) != ("rms", "normal"):
+            said.append(f"On {inputs} inputs: {_message(part, norm)}.")
     for name in [name for name in ("bfloat16", "float16") if name in set(rms["format"])]:
         alone, total = relative.loc["late", name, "none"]
         said.append(
@@ -114,19 +106,19 @@ def findings(rows: pd.DataFrame) -> list[str]:
             f"{number(plain)} to {number(scaled)} and the total one from {number(plain_total)} to "
             f"{number(scaled_total)}."
         )
-    past = int(rows["bound_exceeded"].sum())
+    past = int(every["bound_exceeded"].sum())
     said.append(
         f"The bound proved beforehand held for {'all' if not past else f'all but {past}'} of "
-        f"{int(rows['arithmetic_measured'].sum()):,} outputs."
+        f"{int(every['arithmetic_measured'].sum()):,} outputs."
     )
     return said
 
 
-def _headline(rows: pd.DataFrame) -> str:
+def _headline(rms: pd.DataFrame) -> str:
     """The largest error of RMSNorm in each plan, and the formats that lose rows."""
-    within = _within(rows, "rms")
-    mine = rows[(rows["norm"] == "rms") & (rows["plan"] == "all-low") & (rows["scale"] == "none")]
-    lost = mine.loc[mine["arithmetic_rows_lost"] > 0, "format"]
+    within = _within(rms, "ulp_max")
+    low = rms[(rms["plan"] == "all-low") & (rms["scale"] == "none")]
+    lost = low.loc[low["arithmetic_rows_lost"] > 0, "format"]
     return (
         f"With a float32 statistic RMSNorm in 8 and 16 bits stays within {within['late']} ulp when "
         f"cast at the end, {within['early']} when cast early; with every step in the format it "
@@ -136,9 +128,9 @@ def _headline(rows: pd.DataFrame) -> str:
 
 
 def _message(rows: pd.DataFrame, norm: str) -> str:
-    """The same in the few words that fit over a figure."""
-    within = _within(rows, norm)
-    what = "the worst output" if norm == "rms" else "99 % of outputs"
+    """The error of each plan in the few words that fit over a figure."""
+    what, column = ("the worst", "ulp_max") if norm == "rms" else ("99 % of outputs", "ulp_p99")
+    within = _within(rows, column)
     return (
         f"{NORMS[norm]} in 8 and 16 bits, {what}: {within['late']} ulp cast late, "
         f"{within['early']} early, {within['all-low']} all in the format, {within[IN_TURN.name]} "
@@ -146,9 +138,8 @@ def _message(rows: pd.DataFrame, norm: str) -> str:
     )
 
 
-def _within(rows: pd.DataFrame, norm: str) -> pd.Series[str]:
-    """The error of each plan in 8 and 16 bits: the worst of RMSNorm, 99 % of LayerNorm."""
+def _within(rows: pd.DataFrame, column: str) -> pd.Series[str]:
+    """The largest error of each plan in 8 and 16 bits, without a scale."""
     narrow = [name for name in rows["format"].unique() if formats[name].bits <= 16]
-    mine = rows[(rows["norm"] == norm) & rows["format"].isin(narrow) & (rows["scale"] == "none")]
-    column = "arithmetic_ulp_max" if norm == "rms" else "arithmetic_ulp_p99"
-    return mine.groupby("plan")[column].max().map(number)
+    mine = rows[rows["format"].isin(narrow) & (rows["scale"] == "none")]
+    return mine.groupby("plan")[f"arithmetic_{column}"].max().map(number)
