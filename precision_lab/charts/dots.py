@@ -80,7 +80,7 @@ def dots(
         heights or [LANE],
         left=drawing.reach(best[by]),
         right=drawing.reach(told) * NARROW,
-        gap=20,
+        gap=20 if panel or limits else 6,
         key=key,
     )
     ends = drawing.span(*(best[column] for column in columns.values()), (limits or {}).values())
