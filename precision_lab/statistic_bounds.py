@@ -18,6 +18,8 @@ from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.reduce import orders
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from precision_lab.formats import Format
@@ -50,16 +52,16 @@ class Roundings:
     truncates
         Whether roundings to the output format go toward zero.
     only
-        Every step but this one is taken to be exact; None has all of them round.
+        Every step but these is taken to be exact; None has all of them round.
     """
 
     formats: dict[str, Format]
     truncates: bool = False
-    only: str | None = None
+    only: Collection[str] | None = None
 
     def active(self, step: str) -> bool:
         """Whether this step rounds."""
-        return self.only is None or self.only == step
+        return self.only is None or step in self.only
 
     def units(self, step: str, kind: str) -> tuple[float, float]:
         """u and η of a step."""
