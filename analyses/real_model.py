@@ -131,7 +131,7 @@ def _overflowing(smollm2: pd.DataFrame) -> tuple[set[int], set[int], set[int]]:
     """Layers whose squares overflow in float16, those that don't, and with a float32 statistic."""
     inside = smollm2[smollm2["at"] < FINAL]
     half = inside[(inside["format"] == "float16") & (inside["plan_square_format"] == "input")]
-    wide = inside[inside["plan_square_format"] == "float32"]
+    wide = smollm2[smollm2["plan_square_format"] == "float32"]
     hit = set(half.loc[half["overflow_square"] > 0, "at"])
     return hit, set(half["at"]) - hit, set(wide.loc[wide["overflow"] > 0, "at"])
 
