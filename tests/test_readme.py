@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from precision_lab import cli
+from precision_lab.formats import formats
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -85,6 +86,12 @@ def test_every_link_leads_somewhere():
     assert links
     for link in links:
         assert (ROOT / link).exists(), link
+
+
+def test_the_number_of_formats_is_right():
+    """The sixteen formats of the first sentence are as many as there are rows."""
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    assert ("sixteen number formats" in text) == (len(formats) == 16)
 
 
 def test_the_analyses_named_exist():
