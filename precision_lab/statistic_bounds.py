@@ -333,7 +333,7 @@ class Statistic:
         drift = np.minimum(drift, reach) if self.n > 1 else np.zeros_like(reach)
         # An overflow on the way voids the argument.
         for kind, size in (("sum", largest), ("sum", reach), ("square", reach**2 * (1 + u) ** 2)):
-            limit = self.roundings.limited(kind, kind, size * (1 + u))
+            limit = self.roundings.limited("sum", kind, size * (1 + u))
             drift = np.where(np.isinf(limit), np.inf, drift)
         return np.asarray(drift * (1 + SLACK))
 
@@ -351,7 +351,7 @@ class Statistic:
         high = (np.sqrt(moments.spread.high) + moved) ** 2
         cross = (1 + np.sqrt(2.0)) * drift
         u, _ = self.roundings.units("sum", "sum")
-        v, tiny = self.roundings.units("square", "square")
+        v, tiny = self.roundings.units("sum", "square")
         high = (high + cross * np.sqrt(n * high) + n * drift**2) * (1 + u) ** 2 * (1 + v) + n * tiny
         low = (low - cross * np.sqrt(n * low)) * (1 - u) ** 2 * (1 - v) - n * tiny
         chain = orders["sequential"]

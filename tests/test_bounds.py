@@ -120,14 +120,17 @@ def test_every_row_statistic_lies_in_its_enclosure(plan, data):
     x, *_ = made(family, "bfloat16", data.draw(st.integers(1, 60)), data.draw(st.integers(0, 999)))
     trace = []
     emulate(x, eps=1e-4, plan=plan, norm=norm, trace=trace)
-    held = {step.name: step.values.astype(np.float64) for step in trace}
     with np.errstate(all="ignore"):
-        derived = _Bound(plan, check(norm, x, eps=1e-4))
-        squares = derived.statistic.squares(derived.mean_error)
-    mean = held.get("mean_x")
-    if mean is not None:
-        far = np.abs(mean - derived.moments.mean) > derived.mean_error
+        assert_enclosed(plan, trace, _Bound(plan, check(norm, x, eps=1e-4)))
+
+
+def assert_enclosed(plan, trace, derived):
+    """Mean, mean of squares and reciprocal lie in their enclosures, where those are finite."""
+    held = {step.name: step.values.astype(np.float64) for step in trace}
+    if "mean_x" in held:
+        far = np.abs(held["mean_x"] - derived.moments.mean) > derived.mean_error
         assert not (far & np.isfinite(derived.mean_error)).any()
+    squares = derived.statistic.squares(derived.mean_error)
     computed = held.get("variance", held["mean"])
     if plan.statistic == "one_pass_clamped":
         computed = np.maximum(computed, 0)
@@ -140,11 +143,11 @@ def test_every_row_statistic_lies_in_its_enclosure(plan, data):
 
 
 @pytest.mark.parametrize("format", ["bfloat16", "float8_e5m2", "float8_e4m3fn"])
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_each_step_alone_stays_within_its_own_term(format, data):
     """With every step exact but one, the error is within that step's part of the bound."""
-    plan = data.draw(random_plans(formats=(format,), outputs=(format,)))
+    plan = data.draw(random_plans(formats=(format, "float64"), outputs=(format,)))
     norm = data.draw(st.sampled_from(["rms", "layer"]))
     if plan.apply == "scale_shift" and norm == "rms":
         return
@@ -158,11 +161,14 @@ def test_each_step_alone_stays_within_its_own_term(format, data):
     # What a step is told to expect of its operands, their own step must have done.
     brought = {"upcast", "prescale"}
     feeders = {"sum": brought | {"square"}, "sum_x": brought, "prescale": brought}
-    for step in {step.name for step in trace}:
+    for step in sorted({step.name for step in trace}):
         rounds = {step} | feeders.get(step, set())
-        y = Run(plan, inputs, exact=set(STEPS) - rounds).output().astype(np.float64)
+        trace.clear()
+        y = Run(plan, inputs, exact=set(STEPS) - rounds, trace=trace).output().astype(np.float64)
         with np.errstate(all="ignore"):
-            limit = _Bound(plan, inputs, only=rounds).elements()
+            derived = _Bound(plan, inputs, only=rounds)
+            limit = derived.elements()
+            assert_enclosed(plan, trace, derived)
             error = np.abs(y - exact.value) - exact.radius
         assert 0 == np.count_nonzero(np.isfinite(limit) & ~(error <= limit)), step
 

@@ -13,8 +13,9 @@ from random_plans import random_plans
 from slow_norm import slow_norm
 
 from precision_lab.bounds import STEPS
-from precision_lab.emulate import emulate
+from precision_lab.emulate import Run, emulate
 from precision_lab.formats import formats
+from precision_lab.norms import check
 from precision_lab.plans import plans
 from precision_lab.switches import CHOICES, FORMAT_SWITCHES
 from precision_lab.table import InputError
@@ -311,6 +312,23 @@ def test_every_step_is_known_by_name(plan, layer):
     names = [step.name for step in trace]
     assert set(names) <= set(STEPS)
     assert len(names) == len(set(names))
+
+
+@settings(max_examples=60)
+@given(plan=random_plans(), layer=st.booleans())
+def test_steps_can_be_made_exact(plan, layer):
+    """With every step of its trace exact, any plan is the same plan in float64."""
+    if plan.apply == "scale_shift" and not layer:
+        return
+    x, norm = normal(0, 2, 9).astype(np.float64), "layer" if layer else "rms"
+    inputs, trace = check(norm, x, x[0], x[1], eps=1e-3), []
+    Run(plan, inputs, trace=trace).output()
+    exact = Run(plan, inputs, exact=[step.name for step in trace]).output()
+    wide_plan = plan.replace(
+        output_rounding="nearest_even", **dict.fromkeys(FORMAT_SWITCHES, "float64")
+    )
+    expected = emulate(x, x[0], x[1], eps=1e-3, plan=wide_plan, norm=norm)
+    assert expected.tobytes() == exact.tobytes()
 
 
 def test_doubles_are_emulated_by_float64_itself():
