@@ -214,6 +214,21 @@ def test_overflow_makes_the_bound_infinite():
     assert np.isinf(bound(x, large, large, eps=1e-6, plan="late")).all()
 
 
+def test_sums_that_always_round_one_way():
+    """A sum in turn whose every addition rounds up, or down, stays within its enclosure."""
+    sums = plans["late"].replace(sum_format="bfloat16", order="sequential")
+    for small, over in ((1.03125, True), (0.96875, False)):
+        # 256 + 1.06 is rounded up to 258 in bf16, 256 + 0.94 down to 256, and so on.
+        x = np.array([[16.0] + [small] * 99], np.float32)
+        trace = []
+        emulate(x, eps=0.0, plan=sums, trace=trace)
+        held = next(float(step.values[0, 0]) for step in trace if step.name == "sum")
+        assert over == (held > 1.1 * float((x.astype(np.float64) ** 2).sum()))
+        with np.errstate(all="ignore"):
+            assert_enclosed(sums, trace, _Bound(sums, check("rms", x, eps=0.0)))
+        assert 0 == exceeding((x, None, None), 0.0, sums, "rms")
+
+
 def test_rows_without_a_bound():
     """NaN, infinities, and zero rows with eps 0 have none; their neighbours have."""
     x = np.ones((5, 4), np.float32)
