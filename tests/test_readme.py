@@ -40,8 +40,14 @@ def shown() -> list[tuple[str, str]]:
 
 
 def plain() -> list[str]:
-    """Commands without an output."""
-    return [line for block in blocks("console") if block[0] != "$" for line in block.splitlines()]
+    """Commands without an output, one by one."""
+    return [
+        command
+        for block in blocks("console")
+        if block[0] != "$"
+        for line in block.splitlines()
+        for command in line.split(" && ")
+    ]
 
 
 @pytest.mark.parametrize(("command", "output"), shown() if README.exists() else [])
@@ -54,9 +60,9 @@ def test_a_command_prints_what_is_shown(command, output, capsys):
 
 
 def test_there_are_outputs_and_commands():
-    """The README shows outputs, and the two commands that come first."""
+    """The README shows outputs; the main job and the tests come first, each in one line."""
     assert len(shown()) >= 2
-    assert plain()[:2] == ["pip install .", MAIN_JOB]
+    assert plain()[:4] == ["pip install .", MAIN_JOB, 'pip install -e ".[test]"', "pytest"]
     assert {words.split()[0] for words in plain()} == {"precision-lab", *INSTALLING}
 
 
