@@ -39,6 +39,7 @@ chapters 2 to 4; for the sums see `sum_errors`.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
     from precision_lab.formats import Format
 
     Floats = NDArray[np.float64]
+
+BLOCK = 1 << 14
+"""Elements a block: its arrays stay in the second-level cache."""
 
 STEPS = (
     "upcast",
@@ -127,8 +131,14 @@ def bound(
     """
     chosen = plans.find(plan)
     inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
+    step = max(1, BLOCK // inputs.x.shape[-1])
+    result = np.empty(inputs.x.shape)
     with np.errstate(all="ignore"):
-        return _Bound(chosen, inputs).elements().reshape(inputs.shape)
+        for start in range(0, len(result), step):
+            rows = slice(start, start + step)
+            part = dataclasses.replace(inputs, x=inputs.x[rows])
+            result[rows] = _Bound(chosen, part).elements()
+    return result.reshape(inputs.shape)
 
 
 def bound_terms(

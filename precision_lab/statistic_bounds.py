@@ -32,6 +32,7 @@ SLACK = 2.0**-45
 """Relative error of a float64 quantity here, after all its sums and products."""
 
 TINY = 2.0**-1074
+EXPONENT = np.int64(0x7FF << 52)
 
 
 class Interval(NamedTuple):
@@ -70,7 +71,7 @@ class Roundings:
         target, ulps = self.formats[kind], self._half_ulps(kind)
         if not (target.signed and target.zero):
             return np.inf, np.inf
-        return ulps * target.unit_roundoff, ulps * target.smallest / 2
+        return ulps * target.unit_roundoff, ulps * max(target.smallest / 2, TINY)
 
     def error(self, step: str, kind: str, magnitude: Floats) -> Floats:
         """The most that rounding a value no larger than `magnitude` can change: half an ulp.
@@ -82,7 +83,10 @@ class Roundings:
         target = self.formats[kind]
         if not (target.signed and target.zero):
             return np.full_like(magnitude, np.inf)
-        half = target.ulp(magnitude) / 2 * self._half_ulps(kind)
+        # The exponent's bits alone are the power of two below: `Format.ulp`, several times faster.
+        power = (magnitude.view(np.int64) & EXPONENT).view(np.float64)
+        ulps, least = self._half_ulps(kind), max(target.smallest / 2, TINY)
+        half = np.maximum(power * (ulps * target.unit_roundoff), ulps * least)
         return np.where(magnitude < target.overflow_edge, half, np.inf)
 
     def rounded(self, step: str, kind: str, exact: Interval) -> Interval:

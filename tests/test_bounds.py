@@ -13,6 +13,7 @@ from precision_lab.formats import formats
 from precision_lab.norms import check
 from precision_lab.plans import plans
 from precision_lab.reduce import orders
+from precision_lab.statistic_bounds import Roundings
 from precision_lab.table import InputError
 from precision_lab.truth import truth
 
@@ -237,6 +238,20 @@ def test_rows_without_a_bound():
     assert [False, False, False, True, True] == known.tolist()
     assert np.isfinite(bound(x[2], eps=1e-6, plan="late")).all()
     assert (0, 4) == bound(x[:0], eps=1e-6, plan="early").shape
+
+
+@pytest.mark.parametrize("format", ["float32", "float16", "float8_e4m3fn", "tf32"])
+def test_the_error_of_a_rounding_is_half_an_ulp(format):
+    """One rounding adds half of `Format.ulp`, twice that toward zero, all of it past the edge."""
+    target = formats[format]
+    values = np.abs(np.random.default_rng(0).standard_normal(200)) * 2.0 ** np.arange(-160, 40)
+    values = np.append(values, [0.0, target.tiny, target.smallest, target.largest])
+    nearest = Roundings({"output": target})
+    fits = values < target.overflow_edge
+    expected = np.where(fits, target.ulp(values) / 2, np.inf)
+    assert expected.tolist() == nearest.error("output", "output", values).tolist()
+    chopped = Roundings({"output": target}, truncates=True)
+    assert (2 * expected).tolist() == chopped.error("output", "output", values).tolist()
 
 
 def test_underflow_counts():
