@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from precision_lab import charts
 from precision_lab.charts import joined, number
@@ -54,7 +54,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     }
     found = []
     for (norm, inputs), part in rows.groupby(["norm", "input"], sort=False):
-        common = {"by": "where", "series": "lane"}
+        common: dict[str, Any] = {"by": "where", "series": "lane"}
         found += [
             charts.dots(
                 part, **common, name=f"error-in-ulp-{norm}-{inputs}", title=_message(part, norm),
