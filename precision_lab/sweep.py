@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical
 from precision_lab.cases import Case
-from precision_lab.grid import Source, Sweep, capture, family
+from precision_lab.grid import Sweep
 from precision_lab.inputs.draws import whole
+from precision_lab.sources import Source, capture, family
 from precision_lab.store import Results, Row, Store, read
 from precision_lab.sweep_worker import answer, measure_named
 from precision_lab.table import InputError
@@ -242,7 +243,7 @@ def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> Row:
     return Row(
         position=reply["position"],
         key=case.key,
-        case=canonical.encode(case.record),
+        case=canonical.encode(case.identity),
         result=reply["result"],
         versions=made_by,
         seconds=reply["seconds"],

@@ -49,7 +49,7 @@ def expected_rows(sweep: Sweep, *, without: tuple[int, ...] = ()) -> list[dict]:
     return [
         {
             "key": case.key,
-            "case": case.record,
+            "case": case.identity,
             "result": standins.numbers(case),
         }
         for case in cases_of(sweep)
