@@ -94,7 +94,7 @@ def capture(name: str | os.PathLike[str], *layers: str) -> Source:
     InputError
         There is no such capture, or it has no such layer.
     """
-    if isinstance(name, os.PathLike) or _looks_like_path(name):
+    if isinstance(name, os.PathLike) or looks_like_path(name):
         found = capture_file(name)
         source = Source(kind="capture", name=found.name, path=str(found.path), layers=layers)
     elif name in captures:
@@ -112,7 +112,8 @@ def capture(name: str | os.PathLike[str], *layers: str) -> Source:
     return source
 
 
-def _looks_like_path(name: str) -> bool:
+def looks_like_path(name: object) -> bool:
+    """Whether a capture's name is meant as the path of a file."""
     separators = "".join(filter(None, (os.sep, os.altsep)))
     return isinstance(name, str) and (
         name.endswith(SUFFIX) or any(mark in name for mark in separators)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from precision_lab import canonical, dealing, reader
 from precision_lab.cases import Case
@@ -26,8 +27,7 @@ from precision_lab.versions import versions
 from precision_lab.workers import Workers
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterator
 
     import pandas as pd
 
@@ -47,6 +47,9 @@ __all__ = [
     "run",
     "sweep",
 ]
+
+# A grid, several, or one that is written down.
+Written: TypeAlias = "Sweep | Iterable[Sweep] | str | os.PathLike[str] | Mapping[str, Any]"
 
 MEASURE = "precision_lab.measure:measure"
 # Seconds of work that a kill may cost: the time between two commits.
@@ -83,7 +86,7 @@ class CaseError(RuntimeError):
 
 
 def sweep(
-    config: Sweep | Iterable[Sweep],
+    config: Written,
     *,
     path: str | os.PathLike[str] | None = None,
     jobs: int = 1,
@@ -94,7 +97,8 @@ def sweep(
     Parameters
     ----------
     config
-        A grid, or several whose cases follow each other.
+        A grid, or several whose cases follow each other; or the path of a TOML file that
+        describes one, or what such a file holds.
     path
         A results file: rows that it has are not measured again, so a run that was broken off goes
         on. None keeps the rows in memory.
@@ -123,7 +127,7 @@ def sweep(
 
 
 def run(
-    config: Sweep | Iterable[Sweep],
+    config: Written,
     path: str | os.PathLike[str] | None,
     *,
     jobs: int = 1,
@@ -167,7 +171,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
         return frame(results.rows())
 
 
-def cases_of(config: Sweep | Iterable[Sweep]) -> tuple[Case, ...]:
+def cases_of(config: Written) -> tuple[Case, ...]:
     """The cases of one grid or several, each once, in order.
 
     Raises
@@ -180,17 +184,23 @@ def cases_of(config: Sweep | Iterable[Sweep]) -> tuple[Case, ...]:
     return tuple({case.key: case for case in cases}.values())
 
 
-def _grids(config: Sweep | Iterable[Sweep]) -> list[Sweep]:
+def _grids(config: Written) -> list[Sweep]:
+    if isinstance(config, str | os.PathLike | Mapping):
+        # Here, for msgspec is slow to import.
+        from precision_lab.config import config_of, read_config
+
+        read = config_of(config) if isinstance(config, Mapping) else read_config(config)
+        return [read.sweep]
     grids = [config] if isinstance(config, Sweep) or not isinstance(config, Iterable) else config
     grids = list(grids)
     if not grids or not all(isinstance(grid, Sweep) for grid in grids):
-        raise InputError(f"the sweep is {config!r}: give a Sweep, or a list of them")
+        raise InputError(f"the sweep is {config!r}: give a Sweep, a list of them, or a TOML file")
     return grids
 
 
 @contextmanager
 def _filled(
-    config: Sweep | Iterable[Sweep],
+    config: Written,
     path: str | os.PathLike[str] | None,
     *,
     jobs: int,

@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 PACKAGE = Path(__file__).parent
 # Folders and files whose code asks for rows, moves, shows or judges them, and computes none.
-SHOWS = {"analyses", "charts", "cli", "config.py", "conformance", "export.py", "frames.py",
+SHOWS = {"analyses", "charts", "cli", "config", "conformance", "export.py", "frames.py",
          "merging.py", "report"}  # fmt: skip
 
 
