@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical
 from precision_lab.cases import Case
+from precision_lab.table import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pandas as pd
+
+    from precision_lab.reader import Reader
 
 CASE = tuple(field.name for field in fields(Case))
 
@@ -24,9 +27,32 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     and `parameter_<name>` the input family's parameters, empty where a family has no such), then
     those of the result, then `versions` and `key`.
     """
+    return table(flat(row) for row in rows)
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """A table of flat rows."""
     import pandas as pd
 
-    return pd.DataFrame([flat(row) for row in rows])
+    return pd.DataFrame(list(rows))
+
+
+def flat_rows(reader: Reader, *, by: str = "position") -> Iterator[dict[str, Any]]:
+    """The rows of a results file, flat.
+
+    Raises
+    ------
+    InputError
+        One of them tells no case, as none does that this package wrote.
+    """
+    for row in reader.rows(by=by):
+        try:
+            found = flat(row)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{reader.path} is damaged: its row {str(row['key'])[:12]} tells no case"
+            ) from error
+        yield found
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from precision_lab import canonical, dealing, reader
+from precision_lab import canonical, dealing, frames, reader
 from precision_lab.cases import Case
 from precision_lab.dealing import Deal
 from precision_lab.frames import frame
@@ -168,7 +168,7 @@ def read(path: str | os.PathLike[str]) -> pd.DataFrame:
         There is no such file, or it holds something else.
     """
     with reader.opened(path) as results:
-        return frame(results.rows())
+        return frames.table(frames.flat_rows(results))
 
 
 def cases_of(config: Written) -> tuple[Case, ...]:

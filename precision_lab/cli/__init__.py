@@ -29,6 +29,9 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 # One module a command, imported when it is asked for: `--help` and a typo wait for none of them.
 COMMANDS = {
     "report": "run the analyses on synthetic and real inputs, write a report with charts",
+    "sweep": "measure a grid of cases that a TOML file describes",
+    "merge": "put the results of shards into one file",
+    "export": "results as CSV, JSON lines or Parquet",
     "steps": "one row through a plan, step by step, exact beside emulated",
     "truth": "the exact norm of a row, and its correct rounding to each format",
     "explain": "one value in one format: code, neighbours, what each mode rounds to",
