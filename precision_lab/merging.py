@@ -69,15 +69,10 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
     for path in files:
         with opened(files[0]) as first, opened(path) as reader:
             _check_same(first, reader)
-    with opened(files[0]) as first:
-        store = Store(
-            out,
-            sweep=first.sweep,
-            cases=first.cases,
-            config=first.config,
-            made_by=first.code,
-        )
-    with store:
+    # `first` is closed: a file that is open for reading cannot be opened for writing.
+    with Store(
+        out, sweep=first.sweep, cases=first.cases, config=first.config, made_by=first.code
+    ) as store:
         before = len(store.keys())
         for path in files:
             # What is merged into itself has all its rows.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical
-from precision_lab.results_file import check, connect, look, translated
+from precision_lab.results_file import check, connect, logged, look, translated
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Reader]:
     path = Path(path)
     if not look(path, writing=False):
         raise InputError(f"there is no results file {path}")
-    # A write-ahead log needs a file beside it even for reading. Where there is no log, nothing is
-    # being written, and the file can be read as it stands, on a read-only disk too.
-    logs = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
-    mode = "mode=ro" if any(log.exists() for log in logs) else "mode=ro&immutable=1"
+    # A write-ahead log needs a file beside it even for reading. Where the header asks for one and
+    # there is none, a copy was taken away from it: it is read as it stands, on any disk.
+    log = path.with_name(f"{path.name}-wal")
+    mode = "mode=ro&immutable=1" if logged(path) and not log.exists() else "mode=ro"
     with translated(path):
         connection = connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
     with closing(connection):

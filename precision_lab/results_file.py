@@ -78,6 +78,12 @@ def look(path: Path, *, writing: bool) -> bool:
     return bool(header)
 
 
+def logged(path: Path) -> bool:
+    """Whether the file's header says that changes are in a write-ahead log beside it."""
+    with path.open("rb") as file:
+        return file.read(20)[18:] == b"\2\2"
+
+
 def _check_header(header: bytes, path: Path) -> None:
     if not header.startswith(_MAGIC):
         raise InputError(f"{path} is not a results file: it is no SQLite file")
