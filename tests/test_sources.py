@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from precision_lab.export import export
 from precision_lab.files import Capture, Layer, write_capture
 from precision_lab.grid import Sweep
 from precision_lab.inputs import captures, make_gain
 from precision_lab.measure import made_tensors, measure
 from precision_lab.sources import Source, capture, family
+from precision_lab.sweep import run
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -86,6 +88,18 @@ class TestFiles:
             np.testing.assert_array_equal(layer.weight, tensors.gain)
             assert tensors.bias is None
             assert 11.0 == measure(case)["absmax"] + (layer.name == "b.0") * 3
+
+    def test_workers_find_the_file(self, path, tmp_path):
+        """They are told where it lies; what is stored and exported is not."""
+        grid = Sweep(plans=["late", "early"], formats=["bf16", "fp16"], inputs=capture(path))
+        run(grid, tmp_path / "a.sqlite", jobs=2)
+        (tmp_path / "elsewhere").mkdir()
+        moved = path.rename(tmp_path / "elsewhere" / "b.safetensors")
+        run(dataclasses.replace(grid, inputs=capture(moved)), tmp_path / "b.sqlite")
+        found, other = (b"".join(export(tmp_path / f"{name}.sqlite")) for name in "ab")
+        assert found == other
+        assert b"safetensors" not in found
+        assert 9 == found.count(b"\n")
 
     def test_a_packaged_capture_from_its_file(self):
         """The rows are those of its name, but for the name."""
