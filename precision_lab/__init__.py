@@ -3,4 +3,47 @@
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+# Bound at once, from the rooms themselves: a room and what it holds share a name (`formats`), and
+# whatever imports the room later leaves the name alone. Heavy imports happen inside functions.
+from precision_lab.emulate import Step, emulate
+from precision_lab.errors import ErrorReport, errors
+from precision_lab.formats import Format, format_of, formats
+from precision_lab.inputs import captures, families, make_bias, make_gain, make_inputs
+from precision_lab.norms import Norm, norms
+from precision_lab.plans import Plan, plans
+from precision_lab.reduce import Order, orders
+from precision_lab.steps import Steps, steps
+from precision_lab.sweep import Sweep, sweep
+from precision_lab.table import InputError, Table
+from precision_lab.truth import Truth, truth
+from precision_lab.versions import __version__
+
+__all__ = [
+    "ErrorReport",
+    "Format",
+    "InputError",
+    "Norm",
+    "Order",
+    "Plan",
+    "Step",
+    "Steps",
+    "Sweep",
+    "Table",
+    "Truth",
+    "__version__",
+    "captures",
+    "emulate",
+    "errors",
+    "families",
+    "format_of",
+    "formats",
+    "make_bias",
+    "make_gain",
+    "make_inputs",
+    "norms",
+    "orders",
+    "plans",
+    "steps",
+    "sweep",
+    "truth",
+]

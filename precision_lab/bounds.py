@@ -39,6 +39,7 @@ chapters 2 to 4; for the sums see `sum_errors`.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -50,11 +51,16 @@ from precision_lab.plans import Operation, Plan, plans
 from precision_lab.statistic_bounds import SLACK, Interval, Moments, Roundings, Statistic
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import ArrayLike, NDArray
 
     from precision_lab.formats import Format
 
     Floats = NDArray[np.float64]
+
+BLOCK = 1 << 14
+"""Elements a block: its arrays stay in the second-level cache."""
 
 STEPS = (
     "upcast",
@@ -125,8 +131,14 @@ def bound(
     """
     chosen = plans.find(plan)
     inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
+    step = max(1, BLOCK // inputs.x.shape[-1])
+    result = np.empty(inputs.x.shape)
     with np.errstate(all="ignore"):
-        return _Bound(chosen, inputs).elements().reshape(inputs.shape)
+        for start in range(0, len(result), step):
+            rows = slice(start, start + step)
+            part = dataclasses.replace(inputs, x=inputs.x[rows])
+            result[rows] = _Bound(chosen, part).elements()
+    return result.reshape(inputs.shape)
 
 
 def bound_terms(
@@ -154,12 +166,12 @@ def bound_terms(
     chosen = plans.find(plan)
     inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
     with np.errstate(all="ignore"):
-        function = _Bound(chosen, inputs, only="function")
+        function = _Bound(chosen, inputs, only=())
         size = np.abs(function.truth()).max(-1, keepdims=True, initial=0.0)
         base = function.elements()
         terms = {"function": _largest(base, size)}
         for step in STEPS:
-            part = _Bound(chosen, inputs, only=step).elements()
+            part = _Bound(chosen, inputs, only=(step,)).elements()
             terms[step] = _largest(np.where(part > base, part - base, 0.0), size)
     known = {step: term for step, term in terms.items() if term > 0}
     return dict(sorted(known.items(), key=lambda term: -term[1]))
@@ -198,9 +210,9 @@ class Approximation(NamedTuple):
 
 
 class _Bound:
-    """The bound of one plan for one set of inputs; with `only`, no other step rounds."""
+    """The bound of one plan for one set of inputs; with `only`, no other steps round."""
 
-    def __init__(self, plan: Plan, inputs: Inputs, *, only: str | None = None) -> None:
+    def __init__(self, plan: Plan, inputs: Inputs, *, only: Collection[str] | None = None) -> None:
         own = format_of(inputs.x)
         weight = own if inputs.weight is None else format_of(inputs.weight)
         self.plan, self.inputs = plan.formats_for(own, weight), inputs

@@ -195,7 +195,7 @@ class Run:
 
     def _welford(self, x: Values, scale: Values) -> tuple[Values, None, Values]:
         """Mean and sum of squared deviations in one pass, updated element by element."""
-        summed, squared = self._arithmetic("sum", "sum"), self._arithmetic("square", "square")
+        summed, squared = self._arithmetic("sum", "sum"), self._arithmetic("sum", "square")
         columns = np.moveaxis(summed.cast(x), -1, 0)[..., None]
         mean, total = columns[0], np.zeros_like(columns[0])
         for k, column in enumerate(columns[1:], 2):

@@ -65,20 +65,36 @@ class Enclosures:
         norm, eps, gain = self.inputs.norm, self.inputs.eps, self.gain
         if gain is not None and gain.low is not None and isinstance(arithmetic, Float64Balls):
             gain = Ball(gain.high, relative=arithmetic.model.unit)
-        x = self.inputs.x[rows].astype(np.float64)
+        x = self.inputs.x[rows].astype(np.float64, order="C")
         if self.inputs.x.dtype == np.float64 or isinstance(arithmetic, DoubleDoubleBalls):
             normalised = norm.normalise(arithmetic, *_scaled(x, eps))
         else:
             normalised = norm.normalise(arithmetic, Ball(x), Ball(np.full((1, 1), eps)))
         ball: Ball = affine(arithmetic, normalised, gain, self.bias)
         special = np.zeros((len(x), 1), bool)
-        unbounded = ~np.isfinite(np.broadcast_to(normalised.relative, special.shape)[:, 0])
-        if unbounded.any():
-            values, fixed = _special_values(x[unbounded], eps, centred=norm.centred)
-            special[unbounded, 0] = fixed
-            outputs: Ball = affine(Float64Balls(), Ball(values[fixed]), gain, self.bias)
-            ball.high[special[:, 0]] = outputs.high
+        relative, absolute = (
+            np.broadcast_to(bound, special.shape)[:, 0]
+            for bound in (normalised.relative, normalised.absolute)
+        )
+        suspect = ~np.isfinite(relative)
+        if norm.centred:
+            # Of a row without spread no deviation, so not the first, is told from zero.
+            suspect |= np.abs(normalised.high[:, 0]) <= absolute
+        if suspect.any():
+            values, fixed = _special_values(x[suspect], eps, centred=norm.centred)
+            special[suspect, 0] = fixed
+            ball.high[special[:, 0]] = self._special_outputs(values[fixed])
         return ball, special
+
+    def _special_outputs(self, values: Floats) -> Floats:
+        """Gain and bias on values that are zero or NaN, by the rules of IEEE arithmetic."""
+        gain = self.gain
+        if gain is not None and self.inputs.weight is not None:
+            # A finite weight gives a finite gain, past the range of float64 as it may be.
+            largest = np.where(np.isfinite(self.inputs.weight), np.finfo(np.float64).max, np.inf)
+            gain = Ball(np.clip(gain.high, -largest, largest))
+        outputs: Ball = affine(Float64Balls(), Ball(values), gain, self.bias)
+        return outputs.high
 
 
 def _scaled(x: Floats, eps: float) -> tuple[Ball, Ball]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,21 +14,27 @@ from precision_lab.formats import Format, formats
 from precision_lab.solver import Solver
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from precision_lab.enclosures import Enclosures
+    from precision_lab.solver import Known
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
 RUNGS = ("special", "float64", "double_double", "integers")
 
+ENDS = 2.0**-52
+"""Beside a midpoint, more than what its ends err by when they are formed in float64."""
+
 QUARTER_ULP = 2.0**-27
 """Two bounds below this, beside a value, are within a quarter of its ulp in float32."""
 
 
 class Open(NamedTuple):
-    """Elements of a block that are not decided yet: where they stand, and what is known."""
+    """Elements of a block that are not decided yet, row by row: where they stand, their balls."""
 
     i: NDArray[np.intp]
     j: NDArray[np.intp]
@@ -37,6 +44,12 @@ class Open(NamedTuple):
     def where(self, mask: Mask) -> Open:
         """Some of them."""
         return Open(self.i[mask], self.j[mask], self.high[mask], self.radius[mask])
+
+    def by_row(self) -> Iterator[tuple[int, slice]]:
+        """The rows, and where in these arrays their elements stand."""
+        which, first = np.unique(self.i, return_index=True)
+        ends = [*first.tolist(), self.i.size]
+        return zip(which.tolist(), map(slice, ends[:-1], ends[1:]), strict=True)
 
 
 class Ladder:
@@ -60,6 +73,7 @@ class Ladder:
         self.target = target
         self.overflow = overflow
         self.rungs = dict.fromkeys(RUNGS, 0)
+        self.known: Known = {}
         by_bits = target == formats["bfloat16"] and overflow == "ieee" and enclosures.tame
         self.first = self._by_bits if by_bits else self._by_ends
 
@@ -75,13 +89,13 @@ class Ladder:
         undecided = 0
         if open_.any():
             i, j = np.nonzero(open_)
-            elements = Open(i, j, ball.high[i, j], ball.radius()[i, j])
+            elements = Open(i, j, ball.high[i, j], ball.radius(ENDS)[i, j])
             elements = self._by_float64(rows, elements, outputs)
             undecided = elements.i.size
             solvers: dict[int, Solver] = {}
             elements = self._by_zero(rows, elements, outputs, solvers)
-            elements = self._by_double_double(rows, elements, outputs)
-            self._by_integers(rows, elements, outputs, solvers)
+            elements, middle = self._by_double_double(rows, elements, outputs)
+            self._by_integers(rows, elements, middle, outputs, solvers)
         self.rungs["float64"] += outputs.size - outputs[special[:, 0]].size - undecided
         return outputs
 
@@ -90,7 +104,7 @@ class Ladder:
 
     def _by_ends(self, ball: Ball) -> tuple[NDArray[Any], Mask]:
         """A block's outputs where both ends of the ball round alike, and where they do not."""
-        radius = ball.radius()
+        radius = ball.radius(ENDS)
         values, proved = self._agreed(ball.high - radius, ball.high + radius)
         if not self.target.nan:
             return self._code(np.where(proved, ball.high, 1.0)), ~proved
@@ -134,39 +148,77 @@ class Ladder:
         rest = np.zeros_like(open_.high) if bias is None else bias.high[0, open_.j]
         doubtful = ~(np.abs(open_.high - rest) > open_.radius + np.abs(rest) * 2.0**-50)
         decided = np.zeros_like(doubtful)
-        for row in np.unique(open_.i[doubtful]).tolist():
-            solver = solvers[row] = Solver(self.enclosures.inputs, rows.start + row)
-            fixed = doubtful & (open_.i == row) & solver.is_fixed[open_.j]
-            outputs[row, open_.j[fixed]] = self._code(solver.fixed[open_.j[fixed]])
-            decided |= fixed
+        for row, part in open_.by_row():
+            if doubtful[part].any():
+                solver = solvers[row] = self._solver(rows, row)
+                columns = open_.j[part]
+                decided[part] = doubtful[part] & solver.is_fixed[columns]
+                columns = columns[decided[part]]
+                outputs[row, columns] = self._code(solver.fixed[columns])
         self.rungs["integers"] += int(decided.sum())
         return open_.where(~decided)
 
-    def _by_double_double(self, rows: slice, open_: Open, outputs: NDArray[Any]) -> Open:
-        """The ends of finer balls, each taken in one float64 that rounds as the end does."""
+    def _by_double_double(
+        self, rows: slice, open_: Open, outputs: NDArray[Any]
+    ) -> tuple[Open, Floats]:
+        """The ends of finer balls, each taken in one float64 that rounds as the end does.
+
+        Also gives what parts the roundings of the two ends, where these are neighbours.
+        """
         if not open_.i.size:
-            return open_
+            return open_, open_.high
         which, at = np.unique(open_.i, return_inverse=True)
         ball, _ = self.enclosures.of(rows.start + which, DoubleDoubleBalls())
         high, low = (part[at, open_.j] for part in ball.pair)
         # low -+ radius is rounded itself, by 2^-106 of the midpoint at the most.
-        radius = ball.radius()[at, open_.j] + np.abs(high) * 2.0**-104
-        last = [self._one_float(high, low + side) for side in (-radius, radius)]
-        values, proved = self._agreed(last[0], last[1])
+        radius = ball.radius(2.0**-104)[at, open_.j]
+        first, last = (self._one_float(high, low + side) for side in (-radius, radius))
+        values, proved = self._agreed(first, last)
         outputs[open_.i[proved], open_.j[proved]] = self._code(values[proved])
         self.rungs["double_double"] += int(proved.sum())
-        return open_._replace(high=high).where(~proved)
+        middle = self._between(first[~proved], last[~proved])
+        return open_._replace(high=high).where(~proved), middle
+
+    def _between(self, first: Floats, last: Floats) -> Floats:
+        """The one float at which rounding changes between two; NaN where there is none or more."""
+        target = self.target
+        if target.precision == formats["float64"].precision or not target.bounded:
+            return np.full(first.shape, np.nan)
+        low, high = target.round(first), target.round(last)
+        one_step = np.isfinite(low) & np.isfinite(high) & (np.nextafter(low, high) != high)
+        places = [target.ordinal(np.where(one_step, end, 0.0)) for end in (low, high)]
+        one_step &= places[1] - places[0] == 1
+        return np.where(one_step & target.subnormals, low + (high - low) / 2, np.nan)
 
     def _by_integers(
-        self, rows: slice, open_: Open, outputs: NDArray[Any], solvers: dict[int, Solver]
+        self,
+        rows: slice,
+        open_: Open,
+        middle: Floats,
+        outputs: NDArray[Any],
+        solvers: dict[int, Solver],
     ) -> None:
-        """Whatever is left."""
+        """Whatever is left: one comparison where one number parts the possible roundings."""
         odd = self.target.precision < formats["float64"].precision
-        for i, j, guess in zip(*(part.tolist() for part in open_[:3]), strict=True):
-            if i not in solvers:
-                solvers[i] = Solver(self.enclosures.inputs, rows.start + i)
-            outputs[i, j] = self._code(solvers[i].solve(j, guess, odd=odd))
+        values = np.empty_like(middle)
+        for row, part in open_.by_row():
+            solver = solvers.get(row) or self._solver(rows, row)
+            values[part] = [
+                solver.solve(j, guess, odd=odd)
+                if math.isnan(between)
+                else solver.beside(j, between)
+                for j, guess, between in zip(
+                    open_.j[part].tolist(),
+                    open_.high[part].tolist(),
+                    middle[part].tolist(),
+                    strict=True,
+                )
+            ]
+        outputs[open_.i, open_.j] = self._code(values)
         self.rungs["integers"] += open_.i.size
+
+    def _solver(self, rows: slice, row: int) -> Solver:
+        return Solver(self.enclosures.inputs, rows.start + row, self.known)
 
     def _one_float(self, high: Floats, low: Floats) -> Floats:
         """A float64 that rounds to the target as high + low does."""

@@ -360,7 +360,7 @@ plans: Table[Plan] = Table(
             version="transformers 5.24.0, torch 2.13.0 on a CPU",
             verified="bits of fp16 and bf16 outputs, but for torch's order of summation",
             eps_default=1e-6,
-            summary="Statistic in float32, cast to the input's format, then weight times value.",
+            summary="Statistic in float32, cast to the input's format, times a weight of it.",
             cast="early",
             # torch.rsqrt is on a CPU a root and a division, each rounded.
             inverse="reciprocal_sqrt",

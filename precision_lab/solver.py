@@ -10,11 +10,22 @@ import numpy as np
 from precision_lab.arithmetic.integers import Dyadic, Row, bracket, dyadic, to_nearest, to_odd
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from precision_lab.norms import Inputs
+
+    Known = dict[tuple[object, ...], float]
 
 
 class Solver:
-    """The integer predicate on one row, with what it has already decided.
+    """The integer predicate on one row.
+
+    Parameters
+    ----------
+    inputs, row
+        Which row of which inputs.
+    known
+        What has been decided before, of any row: rows alike are decided once.
 
     Attributes
     ----------
@@ -23,14 +34,14 @@ class Solver:
         gain or bias that is no finite number), and their values.
     """
 
-    def __init__(self, inputs: Inputs, row: int) -> None:
+    def __init__(self, inputs: Inputs, row: int, known: Known | None = None) -> None:
         x = inputs.x[row].astype(np.float64)
         self.row = Row(x, inputs.eps, centred=inputs.norm.centred)
         ones = np.ones_like(x)
         self.gain = ones if inputs.weight is None else inputs.weight.astype(np.float64)
         self.offset = 0.0 if inputs.weight is None else inputs.weight_offset
         self.bias = ones * 0.0 if inputs.bias is None else inputs.bias.astype(np.float64)
-        self.known: dict[tuple[int, float, float, bool], float] = {}
+        self.known: Known = {} if known is None else known
         direction = np.asarray((self.row.deviations > 0) * 1.0 - (self.row.deviations < 0) * 1.0)
         zero = direction == 0
         finite = np.isfinite(self.gain)
@@ -49,17 +60,35 @@ class Solver:
         """
         if self.is_fixed[column]:
             return float(self.fixed[column])
-        gain, bias = float(self.gain[column]), float(self.bias[column])
-        key = int(self.row.deviations[column]), gain, bias, odd
+        key = *self._question(column), odd
         if key not in self.known:
-            self.known[key] = self._solve(column, gain, bias, guess, odd=odd)
+            compare = self._comparison(column)
+            enclosure = bracket(lambda number: compare(dyadic(number)), guess)
+            self.known[key] = to_odd(enclosure) if odd else to_nearest(enclosure, compare)
         return self.known[key]
 
-    def _solve(self, column: int, gain: float, bias: float, guess: float, *, odd: bool) -> float:
-        exact_gain, exact_bias = dyadic(gain) + dyadic(self.offset), dyadic(bias)
+    def beside(self, column: int, middle: float) -> float:
+        """A float on the side of `middle` where the exact output lies: itself, or a neighbour."""
+        key = *self._question(column), middle
+        if key not in self.known:
+            side = self._comparison(column)(dyadic(middle))
+            self.known[key] = float(np.nextafter(middle, side * np.inf)) if side else middle
+        return self.known[key]
 
-        def compare(number: Dyadic) -> int:
-            return self.row.compare(column, exact_gain, number + -exact_bias)
+    def rest(self, column: int, value: float) -> float:
+        """The exact output less `value`, in one float64."""
+        if self.is_fixed[column]:
+            return 0.0
+        compare, start = self._comparison(column), dyadic(value)
+        return to_odd(bracket(lambda number: compare(start + dyadic(number)), 0.0))
 
-        enclosure = bracket(lambda number: compare(dyadic(number)), guess)
-        return to_odd(enclosure) if odd else to_nearest(enclosure, compare)
+    def _question(self, column: int) -> tuple[object, ...]:
+        """All that an output depends on."""
+        row, gain, bias = self.row, float(self.gain[column]), float(self.bias[column])
+        return int(row.deviations[column]), row.exponent, row.radicand, gain, bias
+
+    def _comparison(self, column: int) -> Callable[[Dyadic], int]:
+        """The sign of the exact output less a number."""
+        gain = dyadic(float(self.gain[column])) + dyadic(self.offset)
+        bias = dyadic(float(self.bias[column]))
+        return lambda number: self.row.compare(column, gain, number + -bias)

@@ -18,6 +18,8 @@ from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.reduce import orders
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from precision_lab.formats import Format
@@ -30,6 +32,7 @@ SLACK = 2.0**-45
 """Relative error of a float64 quantity here, after all its sums and products."""
 
 TINY = 2.0**-1074
+EXPONENT = np.int64(0x7FF << 52)
 
 
 class Interval(NamedTuple):
@@ -50,16 +53,16 @@ class Roundings:
     truncates
         Whether roundings to the output format go toward zero.
     only
-        Every step but this one is taken to be exact; None has all of them round.
+        Every step but these is taken to be exact; None has all of them round.
     """
 
     formats: dict[str, Format]
     truncates: bool = False
-    only: str | None = None
+    only: Collection[str] | None = None
 
     def active(self, step: str) -> bool:
         """Whether this step rounds."""
-        return self.only is None or self.only == step
+        return self.only is None or step in self.only
 
     def units(self, step: str, kind: str) -> tuple[float, float]:
         """u and η of a step."""
@@ -68,7 +71,7 @@ class Roundings:
         target, ulps = self.formats[kind], self._half_ulps(kind)
         if not (target.signed and target.zero):
             return np.inf, np.inf
-        return ulps * target.unit_roundoff, ulps * target.smallest / 2
+        return ulps * target.unit_roundoff, ulps * max(target.smallest / 2, TINY)
 
     def error(self, step: str, kind: str, magnitude: Floats) -> Floats:
         """The most that rounding a value no larger than `magnitude` can change: half an ulp.
@@ -80,7 +83,10 @@ class Roundings:
         target = self.formats[kind]
         if not (target.signed and target.zero):
             return np.full_like(magnitude, np.inf)
-        half = target.ulp(magnitude) / 2 * self._half_ulps(kind)
+        # The exponent's bits alone are the power of two below: `Format.ulp`, several times faster.
+        power = (magnitude.view(np.int64) & EXPONENT).view(np.float64)
+        ulps, least = self._half_ulps(kind), max(target.smallest / 2, TINY)
+        half = np.maximum(power * (ulps * target.unit_roundoff), ulps * least)
         return np.where(magnitude < target.overflow_edge, half, np.inf)
 
     def rounded(self, step: str, kind: str, exact: Interval) -> Interval:
@@ -331,7 +337,7 @@ class Statistic:
         drift = np.minimum(drift, reach) if self.n > 1 else np.zeros_like(reach)
         # An overflow on the way voids the argument.
         for kind, size in (("sum", largest), ("sum", reach), ("square", reach**2 * (1 + u) ** 2)):
-            limit = self.roundings.limited(kind, kind, size * (1 + u))
+            limit = self.roundings.limited("sum", kind, size * (1 + u))
             drift = np.where(np.isinf(limit), np.inf, drift)
         return np.asarray(drift * (1 + SLACK))
 
@@ -349,7 +355,7 @@ class Statistic:
         high = (np.sqrt(moments.spread.high) + moved) ** 2
         cross = (1 + np.sqrt(2.0)) * drift
         u, _ = self.roundings.units("sum", "sum")
-        v, tiny = self.roundings.units("square", "square")
+        v, tiny = self.roundings.units("sum", "square")
         high = (high + cross * np.sqrt(n * high) + n * drift**2) * (1 + u) ** 2 * (1 + v) + n * tiny
         low = (low - cross * np.sqrt(n * low)) * (1 - u) ** 2 * (1 - v) - n * tiny
         chain = orders["sequential"]

@@ -8,12 +8,13 @@ double-double balls and then to integers, which decide everything. Each value is
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.arithmetic.ball import NEGLIGIBLE, Ball, DoubleDoubleBalls, Float64Balls
+from precision_lab.arithmetic.ball import Ball, DoubleDoubleBalls, Float64Balls
 from precision_lab.enclosures import Enclosures
 from precision_lab.formats import OVERFLOW_POLICIES, Format, formats
 from precision_lab.ladder import RUNGS, Ladder
@@ -34,7 +35,16 @@ BLOCK = 1 << 16
 """Elements a block: its arrays stay in the second-level cache."""
 
 COARSE = 2.0**-36
-"""A float64 enclosure wider than this beside its row's size is refined before it is shown."""
+"""An enclosure wider than this, beside its row's size, is refined before it is shown."""
+
+CRUDE = 2.0**-20
+"""And so is one wider than this beside its own value: an element may lie far below its row."""
+
+FINE = 2.0**-60
+"""What `Truth.low` promises, beside each value."""
+
+UNDERFLOW = 2.0**-1060
+"""Radii below this are those of underflow."""
 
 
 def truth(
@@ -121,16 +131,24 @@ class Truth:
 
     @cached_property
     def low(self) -> Floats:
-        """What `value` leaves out: value + low is within about 2^-100 of the row's size."""
+        """What `value` leaves out: the exact value is value + low within 2^-60 of itself."""
         value, _ = self._midpoint
         rest = np.zeros(value.shape)
         with np.errstate(all="ignore"):
             for rows in self._blocks():
                 ball, special = self._enclosures.of(rows, DoubleDoubleBalls())
                 high, low = ball.pair
-                part = (high - value[rows]) + low
-                known = np.isfinite(part) & ~special & (ball.relative < COARSE)
-                rest[rows] = np.where(known, part, 0.0)
+                rest[rows] = (high - value[rows]) + low
+                open_ = ~(ball.radius() <= FINE * np.abs(high)) & ~special
+                if not self.inputs.norm.centred:
+                    open_ &= self.inputs.x[rows] != 0
+                rest[rows] = np.where(open_ | np.isfinite(rest[rows]), rest[rows], 0.0)
+                for i in np.nonzero(open_.any(axis=1))[0]:
+                    solver = Solver(self.inputs, rows.start + int(i))
+                    known = value[rows][i].tolist()
+                    for j in np.nonzero(open_[i])[0].tolist():
+                        there = math.isfinite(known[j])
+                        rest[rows.start + i, j] = solver.rest(j, known[j]) if there else 0.0
         return rest.reshape(self.inputs.shape)
 
     def round(self, format: Format | str, overflow: str = "ieee") -> NDArray[Any]:
@@ -171,37 +189,46 @@ class Truth:
 
     @cached_property
     def _midpoint(self) -> tuple[Floats, Floats]:
-        """Values and radii: float64 balls, refined row by row where they are too wide."""
+        """Values and radii: float64 balls, refined where they are too wide."""
         value, radius = np.empty((2, *self.inputs.x.shape))
         with np.errstate(all="ignore"):
             for rows in self._blocks():
                 ball, special = self._enclosures.of(rows, Float64Balls())
                 value[rows], radius[rows] = ball.high, np.where(special, 0.0, ball.radius())
-                coarse = _coarse(ball) & ~special[:, 0]
-                if coarse.any():
-                    index = np.arange(rows.start, rows.stop)[coarse]
+                wide = _wide(ball.high, radius[rows], CRUDE).any(axis=1) | _coarse(ball)
+                if (wide := wide & ~special[:, 0]).any():
+                    index = np.arange(rows.start, rows.stop)[wide]
                     value[index], radius[index] = self._refined(index)
         return value, radius
 
     def _refined(self, rows: Index) -> tuple[Floats, Floats]:
         """Values and radii of a few rows by double-double balls; by integers where those fail."""
         ball, special = self._enclosures.of(rows, DoubleDoubleBalls())
-        low = ball.pair[1]
-        value, radius = ball.high, np.where(special, 0.0, ball.radius() + np.abs(low))
-        for at in np.nonzero(_coarse(ball) & ~special[:, 0])[0]:
-            solver = Solver(self.inputs, int(rows[at]))
-            value[at], radius[at] = solver.fixed, 0.0
-            for j in np.nonzero(~solver.is_fixed)[0]:
-                value[at, j] = solver.solve(int(j), float(ball.high[at, j]), odd=False)
-                radius[at, j] = np.spacing(np.abs(value[at, j])) / 2
+        value, radius = ball.high, np.where(special, 0.0, ball.radius() + np.abs(ball.pair[1]))
+        open_ = _wide(value, radius, COARSE) & ~special
+        for i in np.nonzero(open_.any(axis=1))[0]:
+            solver = Solver(self.inputs, int(rows[i]))
+            fixed = open_[i] & solver.is_fixed
+            value[i, fixed], radius[i, fixed] = solver.fixed[fixed], 0.0
+            for j in np.nonzero(open_[i] & ~fixed)[0].tolist():
+                found = solver.solve(j, float(value[i, j]), odd=False)
+                value[i, j] = found
+                # Half an ulp, and no less than the smallest float, for that may be rounded away.
+                half = math.ulp(found) / 2 if math.isfinite(found) else math.inf
+                radius[i, j] = max(half, math.ulp(0.0))
         return value, radius
 
 
+def _wide(value: Floats, radius: Floats, share: float) -> Mask:
+    """Which enclosures are wider than a share of their value, and not by underflow alone."""
+    wide: Mask = ~((radius <= share * np.abs(value)) | (radius <= UNDERFLOW))
+    return wide
+
+
 def _coarse(ball: Ball) -> Mask:
-    """Rows whose enclosure is too wide to be shown as a value."""
-    size = np.mean(np.abs(ball.high), axis=-1)
+    """Rows whose enclosures are too wide, beside the row's size, to be shown as values."""
+    size = np.mean(np.where(np.isfinite(ball.high), np.abs(ball.high), 0.0), axis=-1)
     relative = np.broadcast_to(ball.relative, (len(size), 1))[:, 0]
     absolute = np.max(np.broadcast_to(ball.absolute, ball.high.shape), axis=-1)
-    fine = (relative <= COARSE) & ((absolute <= COARSE * size) | (absolute <= NEGLIGIBLE))
-    coarse: Mask = np.isfinite(size) & ~fine | ~np.isfinite(relative)
-    return coarse
+    fine: Mask = (relative <= COARSE) & ((absolute <= COARSE * size) | (absolute <= UNDERFLOW))
+    return ~fine

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+# Started in the background, a process ignores Ctrl-C, and so would every process that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Deterministic in CI, so that a red run is red for everyone; a local run explores.
 settings.register_profile(

@@ -102,15 +102,17 @@ def test_no_rows_are_a_chart_that_says_so(chart):
     assert "<svg" in charts.svg(drawn)
 
 
+ODD = (math.nan, math.inf, -math.inf, 0.0, 5e-324, 1.7e308, -1.0)
+
+
 @every_chart
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, 5e-324, 1.7e308, -1.0])
-def test_no_value_crashes_a_chart(chart, value):
-    """NaN, infinities, zeros and the ends of float64 alone, and among others, are drawn."""
-    for values in ((value,), (value, 0.5, 2.0)):
-        assert "<svg" in charts.svg(chart(made_up(values)))
+@pytest.mark.parametrize("values", [*((value,) for value in ODD), ODD])
+def test_no_value_crashes_a_chart(chart, values):
+    """NaN, infinities, zeros and the ends of float64, alone and together, are drawn."""
+    assert "<svg" in charts.svg(chart(made_up(values)))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(st.floats(), min_size=1, max_size=6))
 def test_any_floats_are_drawn(values):
     """Whatever a column holds, dots have a picture and words for it."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.metadata
 import itertools
 import json
@@ -22,8 +23,13 @@ ROOM_AND_NAME = [
     for name in precision_lab.__all__
     if name in {module.name for module in pkgutil.iter_modules(precision_lab.__path__)}
 ]
-CORE = {"precision_lab", "numpy", "ml_dtypes", "mpmath"}
-BESIDE_MPMATH = {"gmpy2", "sage"}
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(precision_lab.__path__, "precision_lab.")
+    if not module.name.endswith("__main__")
+]
+CORE = {"precision_lab", "numpy", "ml_dtypes"}
+ALLOWED = {"mpmath", "gmpy2"}
 
 
 def python(code: str) -> str:
@@ -69,16 +75,15 @@ print("same")
 
 
 def test_importing_pulls_in_the_core_alone():
-    """`import precision_lab` loads numpy, ml_dtypes and mpmath, and nothing else from outside."""
+    """The import loads numpy, ml_dtypes, perhaps mpmath, and nothing else from outside."""
     code = """
 import sys, json
+before = set(sys.modules)
 import precision_lab
-print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
 """
-    loaded = set(json.loads(python(code)))
-    known = set(importlib.metadata.packages_distributions())
-    outside = {name for name in loaded & known if name not in sys.stdlib_module_names}
-    assert outside - BESIDE_MPMATH == CORE
+    loaded = set(json.loads(python(code))) - sys.stdlib_module_names
+    assert loaded - ALLOWED == CORE
 
 
 def test_listing_commands_loads_nothing_heavy():
@@ -93,27 +98,39 @@ print(sorted({"pandas", "matplotlib", "rich", "jinja2", "torch"} & set(sys.modul
 
 
 def test_import_is_fast():
-    """The import takes under 150 ms beyond that of NumPy: the best of some tries."""
+    """The import takes under 150 ms of processor time beyond that of NumPy: the best of some."""
     code = """
 import time
 import numpy
-start = time.perf_counter()
+start = time.process_time()
 import precision_lab
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
     python(code)  # Compiles, and fills the disk cache.
-    assert min(float(python(code)) for _ in range(5)) < 0.150
+    assert min(float(python(code)) for _ in range(8)) < 0.150
 
 
 def test_one_version_everywhere():
     """The package, its metadata and, in a source tree, pyproject.toml and CHANGELOG.md agree."""
-    assert importlib.metadata.version("precision-lab") == precision_lab.__version__
+    versions = [found.version for found in importlib.metadata.distributions(name="precision-lab")]
+    assert set(versions) <= {precision_lab.__version__}
     root = Path(__file__).parents[1]
     if (root / "pyproject.toml").exists():
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         assert project["version"] == precision_lab.__version__
         changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
         assert f"## [{precision_lab.__version__}]" in changes
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_in_docstrings_are_true(module):
+    """Every interpreter session in a docstring gives what is shown."""
+    told = []
+    found = importlib.import_module(module)
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(found, module):
+        runner.run(test, out=told.append)
+    assert runner.failures == 0, "".join(told)
 
 
 def test_it_is_typed():

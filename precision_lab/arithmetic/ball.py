@@ -65,9 +65,15 @@ class Ball:
         """Whether this is one value a row."""
         return bool(self.high.shape[-1] == 1)
 
-    def radius(self) -> Floats:
-        """The bound on the error of each element."""
-        bound: Floats = (np.abs(self.high) * self.relative + self.absolute) * SLACK
+    def radius(self, outward: float = 0.0) -> Floats:
+        """The bound on the error of each element.
+
+        Parameters
+        ----------
+        outward
+            Of the midpoint, to be added: 2^-52 where an end, midpoint -+ radius, is itself rounded.
+        """
+        bound: Floats = (np.abs(self.high) * (self.relative + outward) + self.absolute) * SLACK
         return bound
 
 

@@ -185,6 +185,6 @@ def to_nearest(enclosure: tuple[float, float], compare: Callable[[Dyadic], int])
     ]
     total = ends[0] + ends[1]
     side = compare(Dyadic(total.significand, total.exponent - 1))
-    if side == 0:
-        return high if ordinal_of(low) % 2 else low
-    return high if side > 0 else low
+    upper = side > 0 if side else ordinal_of(low) % 2 == 1
+    # A number below zero that rounds to it keeps its sign.
+    return (-0.0 if high == 0 else high) if upper else low

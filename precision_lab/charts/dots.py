@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-LANE = 12.5  # points
+LANE = 13  # points
 BETWEEN = 0.7  # lanes
-NARROW = 0.88  # numbers are written smaller than labels
+NARROW = 0.9  # numbers are written smaller than labels
 
 
 @drawing.styled()
@@ -80,7 +80,7 @@ def dots(
         heights or [LANE],
         left=drawing.reach(best[by]),
         right=drawing.reach(told) * NARROW,
-        gap=20,
+        gap=20 if panel or limits else 6,
         key=key,
     )
     ends = drawing.span(*(best[column] for column in columns.values()), (limits or {}).values())
@@ -136,7 +136,7 @@ def _lane(
             )  # fmt: skip
     axis.plot([x], [at], marker=look.marker, color=look.color, linestyle="none", clip_on=False)
     axis.annotate(
-        _told(row, columns), (1, at), (9, -0.5), va="center", size=8, color=MUTED,
+        _told(row, columns), (1, at), (9, -0.5), va="center", size=8.5, color=MUTED,
         xycoords=("axes fraction", "data"), textcoords="offset points",
     )  # fmt: skip
 

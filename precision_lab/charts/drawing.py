@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LineStyle = Literal["-", "--", "-.", ":", "none"]
 STYLE = Path(__file__).with_name("figures.mplstyle")
 WIDTH = 374.0  # points
-LETTER = 5.6  # points, the width of a letter of a label
+LETTER = 5.8  # points, the width of a letter of a label
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 SAFE, ALARM, VIOLET = "#0072b2", "#d55e00", "#cc79a7"
 # What each colour becomes on a dark screen.
@@ -135,7 +135,7 @@ def sheet(
     key
         What the marks mean, in rows under the title.
     """
-    lines = textwrap.wrap(title, 50)
+    lines = textwrap.wrap(title, 48)
     rows: list[list[Artist]] = [[]]
     used = 0.0
     for entry in key:
@@ -148,7 +148,7 @@ def sheet(
     total = top + sum(heights) + gap * len(heights) + 34
     figure = Figure(figsize=(WIDTH / 72, total / 72))
     figure.text(
-        4 / WIDTH, 1 - 5 / total, "\n".join(lines), va="top", size=11, weight="bold",
+        4 / WIDTH, 1 - 5 / total, "\n".join(lines), va="top", size=11.5, weight="bold",
         linespacing=1.25,
     )  # fmt: skip
     for index, row in enumerate(rows if key else ()):
@@ -183,7 +183,7 @@ def place(value: float, ends: tuple[int, int]) -> float:
 def exponents(axis: Axes, ends: tuple[int, int], along: Literal["x", "y"]) -> None:
     """Tick an axis in powers of two, from one end to the other, both given as exponents."""
     low, high = ends
-    most = 8 if along == "x" else 6
+    most = 6
     step = next((s for s in (1, 2, 4, 8, 16, 32, 64, 128, 256) if (high - low) / s <= most), 512)
     scale = axis.xaxis if along == "x" else axis.yaxis
     scale.set_ticks([k for k in range(low, high + 1) if k % step == 0])
@@ -201,7 +201,7 @@ def limit(
 ) -> None:
     """Draw a limit across an axis and name it: over its upper end, or over its right end."""
     at = place(value, ends)
-    words: dict[str, Any] = {"color": INK, "size": 8.5, "textcoords": "offset points"}
+    words: dict[str, Any] = {"color": INK, "size": 9, "textcoords": "offset points"}
     if along == "x":
         axis.axvline(at, color=INK, linewidth=1, linestyle=(0, (4, 2)))
         side = "left" if at < sum(ends) / 2 else "right"
@@ -226,7 +226,7 @@ def heading(axis: Axes, text: str, *, above: float = 4) -> None:
     """Write a panel's name over it, from the left edge of the sheet."""
     edge = 4 - axis.get_position().x0 * WIDTH
     axis.annotate(
-        text, (0, 1), (edge, above), weight="bold", size=9.5, xycoords="axes fraction",
+        text, (0, 1), (edge, above), weight="bold", size=10, xycoords="axes fraction",
         textcoords="offset points",
     )  # fmt: skip
 

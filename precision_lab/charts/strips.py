@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-LANE = 14.5  # points
+LANE = 15  # points
 PALE = 0.35
+SIGN = 5.5  # points
 MARKS: tuple[drawing.LineStyle, ...] = ("-", ":", "--")
 # What a lost row became: its colour, the sign that repeats it and what it is called.
 LOSSES = {
@@ -104,6 +105,7 @@ def strips(
         edges = np.append(places - wide / 2, places[-1] + wide / 2)
         axis.vlines(edges, -0.5, len(names) - 0.5, color=GRID, linewidth=0.5)
         axis.hlines(np.arange(len(names) + 1) - 0.5, edges[0], edges[-1], color=GRID, linewidth=0.5)
+        axis.set_xlim(edges[0], edges[-1])
         for _, row in part.iterrows():
             losses = {kind: float(row[column]) for kind, column in lost.items()}
             _cell(axis, losses, row[x], names.index(row[lane]), wide)
@@ -138,9 +140,11 @@ def _cell(axis: Axes, losses: Mapping[str, float], x: float, y: int, wide: float
     axis.add_patch(
         Rectangle((x - wide / 2, y - 0.5), wide, 1, facecolor=color, alpha=alpha, linewidth=0)
     )
-    axis.text(
-        x, y + 0.04, sign, ha="center", va="center", size=8, color=full if alpha > 0.6 else INK
-    )
+    # A sign needs room; a narrow cell goes without.
+    if wide * axis.get_position().width * drawing.WIDTH / np.ptp(axis.get_xlim()) > SIGN:
+        axis.text(
+            x, y + 0.04, sign, ha="center", va="center", size=8, color=full if alpha > 0.6 else INK
+        )  # fmt: skip
 
 
 def _over(axis: Axes, largest: pd.Series[Any], label: str, limits: Mapping[str, float]) -> None:

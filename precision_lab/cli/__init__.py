@@ -28,17 +28,17 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 # One module a command, imported when it is asked for: `--help` and a typo wait for none of them.
 COMMANDS = {
-    "report": "run the analyses on synthetic and real inputs, write a report with charts",
-    "sweep": "measure a grid of cases that a TOML file describes",
-    "merge": "put the results of shards into one file",
+    "report": "the analyses as pages with charts: the main job",
+    "sweep": "a grid of cases from a TOML file, measured into one file",
+    "merge": "the results of shards put into one file",
     "export": "results as CSV, JSON lines or Parquet",
     "steps": "one row through a plan, step by step, exact beside emulated",
-    "truth": "the exact norm of a row, and its correct rounding to each format",
-    "explain": "one value in one format: code, neighbours, what each mode rounds to",
+    "truth": "the exact norm of a row, correctly rounded to each format",
+    "explain": "one value in one format: code, neighbours, every rounding",
     "formats": "the number formats and what follows from them",
     "plans": "the plans and their switches",
     "inputs": "the families of inputs and the captured activations",
-    "conformance": "hold a rounding function to every decision point of every format",
+    "conformance": "hold a rounding function to every decision point",
     "doctor": "versions, subnormals, known answers",
 }
 

@@ -43,7 +43,8 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
             click.echo()
         kinds = dict.fromkeys(check.name.partition(":")[0] for check in checks)
         facts(
-            (kind, summary([c for c in checks if c.name.startswith(f"{kind}:")])) for kind in kinds
+            (kind, summary([c for c in checks if c.name.partition(":")[0] == kind]))
+            for kind in kinds
         )
         for check in failed:
             click.echo(f"\n{check.name}: found {check.found}, should be {check.expected}")

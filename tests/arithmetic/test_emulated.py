@@ -89,6 +89,10 @@ def test_all_roots_of_16_bit_formats(name, operation):
         actual = getattr(Emulated(formats[name], mode=mode), operation)(positive)
         expected = np.array([slow.pick(place, mode) for place in places])
         assert 0 == np.count_nonzero(~same(expected, actual)), mode
+        # No other code has a root but the zeros and infinity.
+        assert np.isnan(
+            getattr(Emulated(formats[name], mode=mode), operation)(values[values < 0])
+        ).all()
 
 
 def test_roots_of_special_values():

@@ -3,6 +3,14 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import shutil
+import subprocess
+import sys
+
+import pytest
+
 from precision_lab import doctor
 from precision_lab.plans import SWITCHES, plans
 
@@ -87,9 +95,22 @@ def test_doctor_tells_a_wrong_answer(lab, monkeypatch):
     assert "DIFFERS" in ran.out
 
 
-def test_doctor_tells_flushed_subnormals(lab, monkeypatch):
-    """A process that flushes subnormals fails."""
-    monkeypatch.setattr(doctor, "subnormals", lambda _dtype: "flushed")
-    ran = lab("doctor", "--json")
-    assert ran.code == 1
-    assert [check["found"] for check in ran.data["checks"][:2]] == ["flushed", "flushed"]
+def test_doctor_tells_flushed_subnormals(tmp_path):
+    """A library built with -ffast-math flushes the subnormals of who loads it: it is found out."""
+    compiler = shutil.which("gcc")
+    if compiler is None or platform.machine() != "x86_64":
+        pytest.skip("needs gcc for x86-64")
+    (tmp_path / "fast.c").write_text("int fast;\n", encoding="utf-8")
+    library = tmp_path / "fast.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-ffast-math", "-o", library, tmp_path / "fast.c"],
+        check=True,
+    )
+    code = f"import ctypes; ctypes.CDLL({str(library)!r}); from precision_lab.cli import main; "
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}main(['doctor', '--json'])"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 1
+    found = [(check["name"], check["found"]) for check in json.loads(run.stdout)["checks"]]
+    assert found == [("subnormals", "flushed to zero")]

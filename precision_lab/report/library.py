@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The analyses there are, and what each has to say.
+
+An analysis is one file that uses public names only. It defines ``question`` (one sentence),
+``sweep(full=…)`` (the cases it needs), ``figures(rows)`` (its charts) and ``findings(rows)``
+(sentences with their numbers computed, the first of them the headline), and may define ``needs``
+(modules of an extra that it cannot do without).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import precision_lab
+from precision_lab.table import InputError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import ModuleType
+
+    import pandas as pd
+
+    from precision_lab.charts import Chart
+
+REQUIRED = ("question", "sweep", "figures", "findings")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """One question, and how it is answered.
+
+    Parameters
+    ----------
+    name
+        The stem of its file.
+    question
+        One sentence.
+    sweep
+        From ``full``, whether the wide grid is wanted, the sweep to run.
+    figures, findings
+        From the rows of that sweep, the charts, and the sentences.
+    needs
+        Modules of an extra, without which there is no answer.
+    """
+
+    name: str
+    question: str
+    sweep: Callable[..., Any]
+    figures: Callable[[pd.DataFrame], Iterable[Chart]]
+    findings: Callable[[pd.DataFrame], Iterable[str]]
+    needs: tuple[str, ...] = ()
+
+
+def folder() -> Path:
+    """Where the analyses lie: beside the package in a checkout, inside it once installed."""
+    package = Path(precision_lab.__file__).parent
+    beside = package.parent / "analyses"
+    # A folder of that name beside an installed package would be a stranger's.
+    checkout = (package.parent / "pyproject.toml").is_file() and beside.is_dir()
+    return beside if checkout else package / "analyses"
+
+
+def analyses() -> dict[str, Path]:
+    """The file of each analysis by name, in alphabetical order; none is run."""
+    files = sorted(folder().glob("*.py"))
+    return {file.stem: file for file in files if not file.stem.startswith("_")}
+
+
+def load(name: str) -> Analysis:
+    """Run the file of an analysis and collect what it defines.
+
+    Parameters
+    ----------
+    name
+        One of `analyses`.
+
+    Raises
+    ------
+    InputError
+        If there is no such analysis, or it lacks one of the names that an analysis defines.
+    """
+    known = analyses()
+    if name not in known:
+        raise unknown("analysis", name, known)
+    module = _run(name, known[name])
+    missing = [word for word in REQUIRED if not hasattr(module, word)]
+    if missing:
+        raise InputError(f"the analysis {name} in {known[name]} lacks {', '.join(missing)}")
+    defined = {word: getattr(module, word) for word in REQUIRED}
+    return Analysis(name=name, needs=tuple(getattr(module, "needs", ())), **defined)
+
+
+def _run(name: str, path: Path) -> ModuleType:
+    """The module of a file, which stays out of the table of imported modules."""
+    spec = importlib.util.spec_from_file_location(f"precision_lab_analysis_{name}", path)
+    assert spec is not None  # noqa: S101
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def lacking(analysis: Analysis) -> list[str]:
+    """What an analysis needs and this environment has not."""
+    return [name for name in analysis.needs if importlib.util.find_spec(name.split(".")[0]) is None]

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What README.md says: each command runs, each output shown is what it prints, each link leads."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from precision_lab import cli
+from precision_lab.formats import formats
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+pytestmark = pytest.mark.skipif(not README.exists(), reason="there is no README beside the tests")
+
+INSTALLING = ("pip", "pytest")
+"""Commands that a test cannot run within itself; CI runs them as written."""
+MAIN_JOB = "precision-lab report"
+"""Minutes of work where the machine is busy: CI runs it as written, and times it."""
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of a language."""
+    text = README.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def shown() -> list[tuple[str, str]]:
+    """Commands with the output that the README shows: `$ command`, then its output."""
+    return [
+        (command, output)
+        for block in blocks("console")
+        if block.startswith("$ ")
+        for command, _, output in [block.removeprefix("$ ").partition("\n")]
+    ]
+
+
+def plain() -> list[str]:
+    """Commands without an output, one by one."""
+    return [
+        command
+        for block in blocks("console")
+        if block[0] != "$"
+        for line in block.splitlines()
+        for command in line.split(" && ")
+    ]
+
+
+@pytest.mark.parametrize(("command", "output"), shown() if README.exists() else [])
+def test_a_command_prints_what_is_shown(command, output, capsys):
+    """Every output in the README is the command's, to the last character."""
+    words = shlex.split(command)
+    assert words[0] == "precision-lab"
+    assert cli.run(words[1:]) == 0
+    assert capsys.readouterr().out == output
+
+
+def test_there_are_outputs_and_commands():
+    """The README shows outputs; the main job and the tests come first, each in one line."""
+    assert len(shown()) >= 2
+    assert plain()[:4] == ["pip install .", MAIN_JOB, 'pip install -e ".[test]"', "pytest"]
+    assert {words.split()[0] for words in plain()} == {"precision-lab", *INSTALLING}
+
+
+def test_every_command_named_exists(capsys):
+    """Whatever stands behind `precision-lab` in the text is a command."""
+    named = set(re.findall(r"precision-lab ([a-z]+)", README.read_text(encoding="utf-8")))
+    assert named <= set(cli.COMMANDS)
+    for name in named:
+        assert cli.run([name, "--help"]) == 0
+    capsys.readouterr()
+
+
+def test_the_python_session_is_true():
+    """The interpreter session gives what is shown."""
+    session = "".join(blocks("python"))
+    test = doctest.DocTestParser().get_doctest(session, {}, "README.md", "README.md", 0)
+    assert len(test.examples) >= 5
+    told = []
+    assert doctest.DocTestRunner().run(test, out=told.append).failed == 0, "".join(told)
+
+
+def test_every_link_leads_somewhere():
+    """Files and folders that the README points at are in the repository."""
+    if not (ROOT / "precision_lab").exists():
+        pytest.skip("the sources are elsewhere")
+    links = re.findall(r"\]\(([^)]+)\)", README.read_text(encoding="utf-8"))
+    assert links
+    for link in links:
+        assert (ROOT / link).exists(), link
+
+
+def test_the_number_of_formats_is_right():
+    """The sixteen formats of the first sentence are as many as there are rows."""
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    assert ("sixteen number formats" in text) == (len(formats) == 16)
+
+
+def test_the_analyses_named_exist():
+    """The analyses in the text are those that the report runs."""
+    from precision_lab.report import analyses
+
+    text = README.read_text(encoding="utf-8")
+    assert [name for name in analyses() if f"`{name}`" not in text] == []

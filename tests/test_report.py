@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports: pages that stand alone, twins that read back exactly, failures that stay put."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import textwrap
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import precision_lab
+from precision_lab.report import analyses, build, library, load
+from precision_lab.report.page import worst_cases
+from precision_lab.results_file import StoppedError
+from precision_lab.sweep import Sweep, sweep
+from precision_lab.table import InputError
+
+GOOD = """
+    from precision_lab import charts
+    from precision_lab.sweep import Sweep
+
+    question = "Is a made-up norm well?"
+
+    def sweep(*, full):
+        return Sweep(plans=("late", "all-low"), formats=("float16", "float8_e4m3fn"),
+                     hidden=16, rows=3, seeds=range(2) if full else 0)
+
+    def figures(rows):
+        return [charts.dots(rows, name="dots", title="Dots", caption="How to read.", xlabel="ulp",
+                            value="arithmetic_ulp_max", by="format", series="plan")]
+
+    def findings(rows):
+        return [f"{len(rows)} cases were measured.", "a < b & c."]
+"""
+MISSING = GOOD + '\n    needs = ("no_such_module",)\n'
+IMPORTING = "    import no_such_module\n" + GOOD
+BROKEN = GOOD.replace("def findings(rows):", "def findings(rows):\n        1 / 0")
+REFUSED = GOOD.replace(
+    'formats=("float16", "float8_e4m3fn")', 'formats="<script>alert(1)</script>"'
+)
+
+
+class Links(HTMLParser):
+    """What a page refers to, and what it should not hold."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.references, self.images, self.tags = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        """Note a tag and where it points."""
+        attrs = dict(attrs)
+        self.tags.add(tag)
+        self.references += [attrs[name] for name in ("href", "src") if name in attrs]
+        if tag == "img":
+            self.images.append(attrs)
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A folder of analyses of our own; gives a function that writes one."""
+    folder = tmp_path / "analyses"
+    folder.mkdir()
+    monkeypatch.setattr(library, "folder", lambda: folder)
+
+    def write(name, text):
+        (folder / f"{name}.py").write_text(textwrap.dedent(text))
+
+    return write
+
+
+def report(*names, jobs=1, **options):
+    """A report made in this process, which is quicker for a few cases."""
+    return build.report(*names, jobs=jobs, **options)
+
+
+def files(folder):
+    """All files under a folder with their bytes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*") if path.is_file()
+    }  # fmt: skip
+
+
+def strict(text):
+    """Parsed JSON, which has no NaN and no infinity."""
+    return json.loads(text, parse_constant=pytest.fail)
+
+
+def test_a_report_is_laid_out_as_promised(house, tmp_path):
+    """An index; for each analysis a page, a twin, its figures and its results."""
+    house("good", GOOD)
+    result = report(out=tmp_path / "out")
+    expected = {"good.html", "good.json", "good.sqlite", "good/dots.svg", "index.html"}
+    assert expected == set(files(tmp_path / "out"))
+    assert ("good",) == tuple(page.name for page in result.pages)
+    assert result.index == tmp_path / "out" / "index.html"
+    assert result.exit_code == 0
+
+
+def test_pages_stand_alone(house, tmp_path):
+    """No script, no address of a network; what they refer to is there; images have words."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    for page in ("index.html", "good.html"):
+        text = (tmp_path / "out" / page).read_text()
+        links = Links(text)
+        assert not links.tags & {"script", "link", "iframe", "object"}
+        assert "://" not in text
+        assert links.references
+        assert all((tmp_path / "out" / reference).is_file() for reference in links.references)
+        assert links.images
+        assert all("alt" in image for image in links.images)
+    assert all(image["alt"] for image in Links((tmp_path / "out/good.html").read_text()).images)
+
+
+def test_a_page_says_what_it_is_asked_to(house, tmp_path):
+    """Question, findings, caption, words, command and versions, with markup escaped."""
+    house("good", GOOD)
+    report(out=tmp_path / "out", full=True)
+    text = (tmp_path / "out" / "good.html").read_text()
+    for words in (
+        "Is a made-up norm well?", "8 cases were measured.", "a &lt; b &amp; c.", "How to read.",
+        f"precision-lab report good --full --out {tmp_path / 'out'}", precision_lab.__version__,
+        np.__version__, "Every operation in the input",
+    ):  # fmt: skip
+        assert words in text
+    index = (tmp_path / "out" / "index.html").read_text()
+    assert "8 cases were measured." in index
+    assert "good/dots.svg" in index
+
+
+def test_the_twin_reads_back_exactly(house, tmp_path):
+    """Strict JSON whose rows are the sweep's, to the last bit, NaN and infinity included."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    twin = strict((tmp_path / "out" / "good.json").read_text())
+    rows = sweep(load("good").sweep(full=False))
+    assert twin["schema"] == "precision_lab.report/1"
+    assert twin["findings"] == ["4 cases were measured.", "a < b & c."]
+    assert twin["provenance"]["results"] == "good.sqlite"
+    assert len(rows) == len(twin["rows"])
+    assert {"late", "all-low"} == set(twin["plans"])
+    assert "float32" == twin["plans"]["late"]["square_format"]
+    for column, values in zip(twin["columns"], zip(*twin["rows"], strict=True), strict=True):
+        read = [float(v["float"]) if isinstance(v, dict) else v for v in values]
+        np.testing.assert_array_equal(rows[column].tolist(), read)
+
+
+def test_the_twin_would_show_a_changed_number(house, tmp_path):
+    """The comparison above can fail."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    rows = sweep(load("good").sweep(full=False))
+    text = (tmp_path / "out" / "good.json").read_text()
+    value = rows["arithmetic_ulp_max"].dropna().iloc[0]
+    assert repr(float(value)) in text
+    assert repr(float(np.nextafter(value, 2))) not in text
+
+
+def test_a_rerun_measures_nothing_and_writes_the_same_bytes(house, tmp_path):
+    """Results are used again, and nothing in a report depends on the time."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    before = files(tmp_path / "out")
+    seen = []
+
+    class Shown:
+        def __enter__(self):
+            return lambda done, total: seen.append((done, total))
+
+        def __exit__(self, *_):
+            pass
+
+    report(out=tmp_path / "out", progress=lambda _label: Shown())
+    assert [(4, 4)] == seen
+    after = files(tmp_path / "out")
+    assert {name for name in before if before[name] != after[name]} <= {"good.sqlite"}
+
+
+def test_jobs_change_nothing(house, tmp_path):
+    """One process and two write the same pages."""
+    house("good", GOOD)
+    for jobs in (1, 2):
+        report(out=tmp_path / str(jobs), jobs=jobs)
+    one, two = files(tmp_path / "1"), files(tmp_path / "2")
+    for name in one.keys() - {"good.sqlite"}:
+        there = bytes(tmp_path / "1")
+        assert one[name].replace(there, b"") == two[name].replace(bytes(tmp_path / "2"), b"")
+
+
+@pytest.mark.parametrize("text", [MISSING, IMPORTING])
+def test_a_missing_extra_is_a_page_that_says_so(house, tmp_path, text):
+    """It is no failure, and the index has it."""
+    house("extra", text)
+    house("good", GOOD)
+    result = report(out=tmp_path / "out")
+    assert ["missing", "done"] == [page.status for page in result.pages]
+    assert result.exit_code == 0
+    page = (tmp_path / "out" / "extra.html").read_text()
+    assert "needs no_such_module, which is not installed here" in page
+    assert "extra.html" in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (BROKEN, "This analysis failed: ZeroDivisionError: division by zero."),
+        (REFUSED, "unknown format &#39;&lt;script&gt;alert(1)&lt;/script&gt;&#39;"),
+        ("question = 'Why?'", "lacks sweep, figures, findings."),
+        ("def (", "This analysis failed: SyntaxError"),
+    ],
+)
+def test_a_failure_stays_on_its_page(house, tmp_path, text, words):
+    """One sentence there, exit code 1, and the other pages are written."""
+    house("bad", text)
+    house("good", GOOD)
+    result = report(out=tmp_path / "out")
+    assert ("bad",) == result.failed
+    assert result.exit_code == 1
+    assert words in (tmp_path / "out" / "bad.html").read_text()
+    assert "4 cases were measured." in (tmp_path / "out" / "good.html").read_text()
+    assert strict((tmp_path / "out" / "bad.json").read_text())["status"] == "failed"
+
+
+def test_figures_of_an_older_run_do_not_stay(house, tmp_path):
+    """A figure that the page no longer has is removed, other files are not."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    (tmp_path / "out/good/notes.txt").write_text("mine")
+    house("good", GOOD.replace('name="dots"', 'name="marks"'))
+    report(out=tmp_path / "out")
+    assert {"marks.svg", "notes.txt"} == {path.name for path in (tmp_path / "out/good").iterdir()}
+
+
+def test_results_of_another_sweep_are_kept_aside(house, tmp_path):
+    """They are moved, whole, and the page says where."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    old = (tmp_path / "out" / "good.sqlite").read_bytes()
+    for number, hidden in ((1, "hidden=17"), (2, "hidden=18")):
+        house("good", GOOD.replace("hidden=16", hidden))
+        result = report(out=tmp_path / "out")
+        assert f"kept as good.older-{number}.sqlite" in result.pages[0].note
+        assert result.exit_code == 0
+    assert old == (tmp_path / "out" / "good.older-1.sqlite").read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"my notes", b"SQLite format 3\x00" + bytes(200)])
+def test_a_stranger_s_file_is_left_as_it_is(house, tmp_path, content):
+    """What is no results file of ours is refused on the page, and nothing is lost."""
+    house("good", GOOD)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "good.sqlite").write_bytes(content)
+    result = report(out=out)
+    assert result.exit_code == 1
+    assert "good.sqlite" in result.pages[0].note
+    assert content == (out / "good.sqlite").read_bytes()
+
+
+def test_a_partial_run_keeps_the_other_pages_in_the_index(house, tmp_path):
+    """The index tells of every page in the folder, and how to make those that are not."""
+    for name in ("one", "two", "three"):
+        house(name, GOOD)
+    report(["one"], out=tmp_path / "out")
+    report(["two"], out=tmp_path / "out")
+    references = Links((tmp_path / "out" / "index.html").read_text()).references
+    assert {"one.html", "two.html"} == {name for name in references if name.endswith(".html")}
+    assert "precision-lab report three" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_an_unknown_analysis_is_refused_with_the_nearest(house, tmp_path):
+    """Before anything is written."""
+    house("good", GOOD)
+    with pytest.raises(InputError, match=r"unknown analysis 'goood': the nearest are good"):
+        report(["goood"], out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("out", ["file", "file/inside"])
+def test_a_file_in_the_place_of_the_folder_is_refused(house, tmp_path, out):
+    """One sentence that names the file."""
+    house("good", GOOD)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match=r"cannot be written to .*: .*file is a file$"):
+        report(out=tmp_path / out)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), StoppedError("the disk is full")]
+)
+def test_a_full_disk_ends_the_run(house, tmp_path, monkeypatch, error):
+    """It is not one page's failure: the caller is told, and a rerun goes on."""
+    house("good", GOOD)
+
+    def full(*_args, **_kwargs):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "sweep", full)
+        with pytest.raises(type(error)):
+            report(out=tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "replace_file", full)
+        with pytest.raises(type(error)):
+            report(out=tmp_path / "out")
+    assert report(out=tmp_path / "out").exit_code == 0
+
+
+def test_worst_cases_are_exact_and_worst_first():
+    """Hexadecimal cells are the row's own values; infinity comes before any number."""
+    rows = sweep(
+        Sweep(plans=("late", "all-low"), formats=("float16", "float8_e4m3fn"), hidden=600, rows=2)
+    )
+    cells = worst_cases(rows)
+    found = [cell["error, ulp"].text for cell in cells]
+    assert "inf" == found[0]
+    assert 4 == len(cells)
+    best = rows.sort_values("worst_ulp", key=abs, ascending=False)
+    for cell, (_, row) in zip(cells, best.iterrows(), strict=True):
+        for name, column in (("x", "worst_x_hex"), ("computed", "worst_actual_hex")):
+            np.testing.assert_array_equal(
+                float.fromhex(row[column]), float.fromhex(cell[name].text)
+            )
+
+
+def test_analyses_beside_the_package_come_first(monkeypatch, tmp_path):
+    """A checkout's analyses are run; an installed package runs its own, not a stranger's folder."""
+    package = tmp_path / "precision_lab"
+    (package / "analyses").mkdir(parents=True)
+    (tmp_path / "analyses").mkdir()
+    monkeypatch.setattr(precision_lab, "__file__", str(package / "__init__.py"))
+    assert package / "analyses" == library.folder()
+    (tmp_path / "pyproject.toml").touch()
+    assert tmp_path / "analyses" == library.folder()
+
+
+def test_the_three_analyses_are_there():
+    """The names that `precision-lab report` takes."""
+    assert {"error_vs_dtype", "overflow_map", "real_model"} <= set(analyses())
+
+
+def test_names_with_a_path_are_no_analyses(house):
+    """What is named is a row of the library, not a file anywhere."""
+    house("good", GOOD)
+    with pytest.raises(InputError, match="unknown analysis"):
+        load("../analyses/good")
+
+
+def test_a_page_has_no_line_of_another_machine(house, tmp_path):
+    """Pages name no folder but the one in the command."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    text = (tmp_path / "out" / "good.html").read_text()
+    assert not re.search(r"(/home/|/tmp/)", text.replace(str(tmp_path), ""))
