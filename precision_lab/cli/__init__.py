@@ -29,6 +29,9 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 # One module a command, imported when it is asked for: `--help` and a typo wait for none of them.
 COMMANDS = {
     "report": "the analyses as pages with charts: the main job",
+    "sweep": "a grid of cases from a TOML file, measured into one file",
+    "merge": "the results of shards put into one file",
+    "export": "results as CSV, JSON lines or Parquet",
     "steps": "one row through a plan, step by step, exact beside emulated",
     "truth": "the exact norm of a row, correctly rounded to each format",
     "explain": "one value in one format: code, neighbours, every rounding",

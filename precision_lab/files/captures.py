@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.files.numbers import number
 from precision_lab.files.safetensors import FILE_LIMIT, read_safetensors, write_safetensors
 from precision_lab.formats import format_of
 from precision_lab.norms import norms
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
-HEXADECIMAL = re.compile(
-    r"\s*[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE
-)
 SHORT = 6
 """Digits that float32 always keeps: two decimals this short never share a float32."""
 
@@ -192,22 +189,13 @@ def _layer(name: str, tensors: dict[str, NDArray[Any]]) -> Layer:
 def _eps(text: str) -> float:
     """Read eps: a decimal or a hexadecimal string, finite and not negative."""
     shown = repr(text[:40])
-    if DECIMAL.fullmatch(text):
-        value = float(text)
-    elif HEXADECIMAL.fullmatch(text):
-        value = _hexadecimal(text)
-    else:
-        raise InputError(f"its eps {shown} is no number")
+    try:
+        value = number(text)
+    except InputError:
+        raise InputError(f"its eps {shown} is no number") from None
     if not math.isfinite(value) or value < 0:
         raise InputError(f"its eps {shown} is not a finite number from 0 up")
     return short_decimal(value)
-
-
-def _hexadecimal(text: str) -> float:
-    try:
-        return float.fromhex(text)
-    except OverflowError:
-        return math.inf
 
 
 def _by_number(name: str) -> list[str | int]:
