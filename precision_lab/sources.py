@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from precision_lab.inputs import CaptureFile, capture_file, captures, families
-from precision_lab.table import InputError, nearest, unknown
+from precision_lab.table import InputError, the_nearest, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,10 +100,9 @@ def capture(name: str | os.PathLike[str], *layers: str) -> Source:
     elif name in captures:
         source = Source(kind="capture", name=captures[name].name, layers=layers)
     else:
-        near = ", ".join(nearest(str(name), captures))
         raise InputError(
-            f"unknown capture {str(name)!r}: the nearest are {near}, and a file's name ends in "
-            f"{SUFFIX}"
+            f"unknown capture {str(name)!r}: {the_nearest(str(name), captures)}, and a file's name "
+            f"ends in {SUFFIX}"
         )
     known = [layer.name for layer in source.capture().layers]
     for layer in layers:

@@ -18,7 +18,7 @@ import click
 
 from precision_lab import __version__
 from precision_lab.results_file import StoppedError
-from precision_lab.table import InputError, nearest
+from precision_lab.table import InputError, the_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,8 +71,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with an error that names the nearest commands."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = ", ".join(nearest(args[0], COMMANDS))
-            raise click.UsageError(f"unknown command {args[0]!r}: the nearest are {near}", ctx)
+            near = the_nearest(args[0], COMMANDS)
+            raise click.UsageError(f"unknown command {args[0]!r}: {near}", ctx)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
