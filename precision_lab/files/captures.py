@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +23,20 @@ from precision_lab.norms import norms
 from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 SHORT = 6
 """Digits that float32 always keeps: two decimals this short never share a float32."""
+
+FOREIGN = {
+    ".npy": "a NumPy array",
+    ".npz": "NumPy arrays",
+    ".pt": "a file of torch",
+    ".pth": "a file of torch",
+    ".bin": "a file of weights",
+    ".gguf": "a file of weights",
+}
+"""Endings of files in which people keep activations, and what they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +110,11 @@ def read_capture(path: str | Path, *, limit: int = FILE_LIMIT) -> Capture:
     InputError
         If the file can't be read, or is not what a capture must be.
     """
+    if (ending := Path(path).suffix.lower()) in FOREIGN:
+        raise InputError(
+            f"{path} is no capture, but {FOREIGN[ending]}: a capture is a safetensors file of "
+            "NAME.x [rows, hidden] and NAME.weight [hidden], which write_capture makes"
+        )
     tensors, metadata = read_safetensors(path, limit=limit)
     try:
         return _capture(tensors, metadata)
