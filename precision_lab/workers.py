@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 from collections import Counter, deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from precision_lab import canonical
@@ -36,6 +37,24 @@ main(sys.argv[1])
 """
 
 
+@contextmanager
+def _interrupts_kept_back() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach, from their first instruction on.
+
+    It reaches every process of the terminal, also one whose Python is just starting and would die
+    of it with a traceback. A new process inherits which signals are blocked; here an interrupt
+    waits until they are as before.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Worker:
     """One process, the cases it has at hand and the ones it is to get."""
 
@@ -45,12 +64,13 @@ class Worker:
         self.ready = False
         # One thread each, whatever NumPy is linked against: the workers share the cores.
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        self.process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
-            [sys.executable, "-c", _START, measure, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**threads, **os.environ},
-        )
+        with _interrupts_kept_back():
+            self.process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
+                [sys.executable, "-c", _START, measure, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**threads, **os.environ},
+            )
         self._reader = threading.Thread(target=self._listen, args=(answers,), daemon=True)
         self._reader.start()
 
