@@ -289,6 +289,13 @@ class Plan:
         return np.asarray(np.ldexp(1.0, np.clip(-exponent, -1000, 1000)))
 
 
+def scaled_eps(
+    eps: float | NDArray[np.float64], scale: NDArray[np.floating[Any]]
+) -> NDArray[np.float64]:
+    """eps · s² for powers of two s, in one rounding: s² alone may be past float64's range."""
+    return np.asarray(np.ldexp(eps, 2 * (np.frexp(scale)[1] - 1)))
+
+
 SWITCHES: tuple[str, ...] = tuple(
     field.name
     for field in dataclasses.fields(Plan)
@@ -360,7 +367,8 @@ plans: Table[Plan] = Table(
             version="transformers 5.24.0, torch 2.13.0 on a CPU",
             verified="bits of fp16 and bf16 outputs, but for torch's order of summation",
             eps_default=1e-6,
-            summary="Statistic in float32, cast to the input's format, times a weight of it.",
+            summary="Statistic in float32, cast to the input's format, times the weight in it"
+            " (with a wider weight the module returns the weight's format).",
             cast="early",
             # torch.rsqrt is on a CPU a root and a division, each rounded.
             inverse="reciprocal_sqrt",
