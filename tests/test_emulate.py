@@ -247,9 +247,10 @@ def test_scaled_eps_is_rounded_once():
     scale = np.array([2.0**1000, 2.0**537, 1.0, 2.0**-8, 2.0**-300, 2.0**-537])
     expected = [2.0**926, 1.0, 2.0**-1074, 0.0, 0.0, 0.0]
     assert expected == scaled_eps(2.0**-1074, scale).tolist()
-    # 1.5 + 2^-52 in units of the smallest number: by two roundings it would fall on the tie.
-    eps = (1.5 + 2.0**-52) * 2.0**-1000
-    assert 2.0**-1073 == scaled_eps(eps, np.array([2.0**-37]))[0]
+    # 2.5 + 2^-51 in units of the smallest number: two roundings bring it to the tie, and to 2.
+    eps, scale = (2.5 + 2.0**-51) * 2.0**-1000, np.array([2.0**-37])
+    assert 3 * 2.0**-1074 == scaled_eps(eps, scale)[0]
+    assert 2 * 2.0**-1074 == (eps * scale * scale)[0]
 
 
 def test_row_max_brings_rows_to_one():
