@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from precision_lab.cli.rows import Row
     from precision_lab.steps import Account, Steps
 
+SET = "Change a switch; `precision-lab plans --switches` lists them, with their values."
 FLAGS = {"source": "--input", "place": "--row", "parameters": "--parameter"}
 """Options whose name here is another one."""
 NUMBERS = {"x": "of the inputs", "weight": "of the gain", "bias": "of the bias"}
@@ -25,7 +26,7 @@ NUMBERS = {"x": "of the inputs", "weight": "of the gain", "bias": "of the bias"}
 
 @click.command("steps")
 @click.argument("plan")
-@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch.")
+@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help=SET)
 @click.option("--norm", help="rms or layer, for plans of both; rms if absent.")
 @click.option("--eps", help="The plan's own, or the captured model's, if absent.")
 @click.option("--format", "held", default="bfloat16", show_default=True, help="Holds the inputs.")
