@@ -7,22 +7,32 @@ from pathlib import Path
 
 import click
 
+from precision_lab.cli.output import columns
 from precision_lab.table import InputError
 
 
 @click.command("export")
-@click.argument("file", metavar="FILE.sqlite")
+@click.argument("file", metavar="FILE.sqlite", required=False)
 @click.option(
     "--format",
     "wanted",
     help="csv, jsonl or parquet; if absent, as the name of the output ends, or csv.",
 )
 @click.option("--out", metavar="FILE", help="Where to write; standard output if absent.")
-def command(file: str, *, wanted: str | None, out: str | None) -> None:
+@click.option("--columns", "listed", is_flag=True, help="Say what each column means, and no more.")
+def command(file: str | None, *, wanted: str | None, out: str | None, listed: bool) -> None:
     """Write the rows of a results file, in the order of their keys.
 
-    The same results give the same bytes, however they were measured.
+    The same results give the same bytes, however they were measured. Numbers that a format lacks
+    are written nan, inf and -inf.
     """
+    if listed:
+        from precision_lab.cli.result_columns import result_columns
+
+        columns(("column", "meaning"), result_columns().items(), left=2)
+        return
+    if file is None:
+        raise InputError("name a results file, as in precision-lab export eps.sqlite")
     from precision_lab.export import WRITERS, export
     from precision_lab.files import replace_file
     from precision_lab.reader import opened
