@@ -43,7 +43,14 @@ def command(
     from precision_lab.progress import show
     from precision_lab.report import report
 
-    result = report(analyses, out=out, full=full, jobs=jobs, progress=partial(show, quiet=quiet))
+    result = report(
+        analyses,
+        out=out,
+        full=full,
+        jobs=jobs,
+        progress=partial(show, quiet=quiet),
+        notice=None if quiet else partial(click.echo, err=True),
+    )
     if as_json:
         emit(
             {
