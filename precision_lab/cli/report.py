@@ -10,13 +10,15 @@ import click
 from precision_lab.cli.output import as_json, emit
 from precision_lab.table import InputError
 
+FULL = "The wide grids: more formats, sizes, plans and inputs; about ten minutes on two cores."
+
 
 @click.command("report")
 @click.argument("analyses", nargs=-1, metavar="[ANALYSIS]…")
 @click.option(
     "--out", default="reports/latest", show_default=True, metavar="DIR", help="Where to write."
 )
-@click.option("--full", is_flag=True, help="The wide grids: more formats, sizes, plans and inputs.")
+@click.option("--full", is_flag=True, help=FULL)
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Processes that measure; one a core if absent."
 )
