@@ -171,22 +171,24 @@ def _differs(one: pd.Series[float], other: pd.Series[float]) -> bool:
 
 
 def _lost(rows: pd.DataFrame) -> list[str]:
-    """Which formats lose rows, by norm, inputs and plan."""
+    """Which formats lose rows: with normal inputs, and which others do with other inputs."""
     hit = rows.assign(where=rows["scale"].map(SCALED) + rows["format"])
-    said: dict[str, list[str]] = {}
-    for (norm, inputs), part in hit.groupby(["norm", "input"], sort=False):
-        for plan, lane in LANES.items():
-            counts = part[part["plan"] == plan].groupby("where", sort=False)[COUNTS].sum()
+    said = []
+    for plan, lane in LANES.items():
+        known: set[str] = set()
+        for inputs, part in hit[hit["plan"] == plan].groupby("input", sort=False):
+            counts = part.groupby("where", sort=False)[COUNTS].sum()
+            counts = counts[(counts["arithmetic_rows_lost"] > 0) & ~counts.index.isin(known)]
             told = [
                 f"{where} ({'all' if lost == of else f'{lost} of {of}'})"
                 for where, (lost, of) in counts.iterrows()
-                if lost
             ]
             if told:
-                said.setdefault(f"{lane.capitalize()}, rows are lost in {joined(told)}", []).append(
-                    f"{NORMS[norm]} of {inputs}"
-                )
-    return [f"{what}: {joined(which)} inputs." for what, which in said.items()]
+                start = f"{lane.capitalize()}, rows of {inputs} inputs are lost"
+                more = " besides" if known else ""
+                said.append(f"{start}{more} in {joined(told)}.")
+            known |= set(counts.index)
+    return said
 
 
 def _message(rows: pd.DataFrame, norm: str, inputs: str) -> str:

@@ -101,66 +101,85 @@ def findings(rows: pd.DataFrame) -> list[str]:
     for name in rows["format"].unique():
         mine = rows[rows["format"] == name]
         low, scaled, late = (_kept(rows, name, plan) for plan in LANES)
-        rest = _told(late) if late == scaled else f"{_told(late)}, {_told(scaled)} if pre-scaled"
+        rest = f"{_told(late)} with a float32 statistic"
+        rest += "" if late == scaled else f", {_told(scaled)} if pre-scaled"
         if low == scaled == late:
             if mine["lost"].any():
-                said.append(f"{name} keeps every row {rest}, in each plan.")
+                said.append(f"{name} keeps every row {_told(late)}, in each plan.")
         else:
             said.append(
-                f"{name} keeps every row {_told(low)} with every step in it, {rest} with a float32 "
-                f"statistic. Arithmetic in it makes rows {_became(mine, low)}."
+                f"{name} keeps every row {_told(low)} with every step in it, {rest}. "
+                f"Arithmetic in it makes rows {_became(mine, low)}."
             )
-        said += _storage(mine, name)
-        small = mine[(mine["plan"] == "all-low") & (mine["k"] < 0) & mine["nan"].gt(0)]
-        if formats[name].round(EPS) == 0 and len(small):
-            said.append(
-                f"In {name} eps {number(EPS)} is 0, so a row whose squares round to zeros is "
-                f"divided by 0: that makes it NaN from {power(small['k'].max())} down."
-            )
-    return said
+    return said + _storage(rows) + _eps(rows)
 
 
-def _storage(rows: pd.DataFrame, name: str) -> list[str]:
-    """What storing the inputs loses in one format, whatever the arithmetic does after it."""
-    late = rows[(rows["plan"] == "late") & rows["lost"] & (rows["arithmetic_rows_lost"] == 0)]
-    ends = [
-        f"{power(part['k'].min())} to {power(part['k'].max())} "
-        f"({joined(word for kind, word in KINDS.items() if part[kind].any())})"
-        for part in (late[late["k"] < 0], late[late["k"] > 0])
-        if len(part)
-    ]
-    if not ends:
+def _eps(rows: pd.DataFrame) -> list[str]:
+    """Where every step in a format in which eps is 0 makes small rows NaN."""
+    small = rows[(rows["plan"] == "all-low") & (rows["k"] < 0) & (rows["nan"] > 0)]
+    gone = [name for name in small["format"].unique() if formats[name].round(EPS) == 0]
+    told = [f"{power(small.loc[small['format'] == name, 'k'].max())} in {name}" for name in gone]
+    if not told:
         return []
-    told = " and from ".join(ends)
-    return [f"Storing the inputs in {name} loses rows that no plan brings back: from {told}."]
+    first = (
+        f"Where eps {number(EPS)} is 0 in the format, a row whose squares round to zeros is "
+        f"divided by 0 and becomes NaN: from {joined(told)} down."
+    )
+    return [first]
+
+
+def _storage(rows: pd.DataFrame) -> list[str]:
+    """What storing the inputs loses, whatever the arithmetic does after it."""
+    late = rows[(rows["plan"] == "late") & rows["lost"] & (rows["arithmetic_rows_lost"] == 0)]
+    told = []
+    for name, mine in late.groupby("format", sort=False):
+        ends = [
+            f"{_told((part['k'].min(), part['k'].max()))} "
+            f"({joined(word for kind, word in KINDS.items() if part[kind].any())})"
+            for part in (mine[mine["k"] < 0], mine[mine["k"] > 0])
+            if len(part)
+        ]
+        told.append(f"in {name} {' and '.join(ends)}")
+    return (
+        [f"Storing inputs loses rows that no plan brings back: {'; '.join(told)}."] if told else []
+    )
 
 
 def _became(rows: pd.DataFrame, kept: tuple[int, int] | None) -> str:
     """What becomes of rows that every step in the format loses, below and above what it keeps."""
     spent = rows[(rows["plan"] == "all-low") & (rows["arithmetic_rows_lost"] > 0)]
-    low, high = kept or (0, 0)
-    sides = {"below": spent[spent["k"] < low], "above": spent[spent["k"] > high]}
-    return " and ".join(
-        f"{joined(word for kind, word in KINDS.items() if part[kind].any())} {where} that"
+    sides = {"": spent}
+    if kept:
+        sides = {" below that": spent[spent["k"] < kept[0]]}
+        sides |= {" above that": spent[spent["k"] > kept[1]]}
+    kinds = {
+        where: joined(word for kind, word in KINDS.items() if part[kind].any())
         for where, part in sides.items()
         if len(part)
-    )
+    }
+    if len(kinds) > 1 and len(set(kinds.values())) == 1:
+        return f"{next(iter(kinds.values()))} on either side of that"
+    return " and ".join(f"{what}{where}" for where, what in kinds.items()) or "none"
 
 
 def _kept(rows: pd.DataFrame, name: str, plan: str) -> tuple[int, int] | None:
-    """The ends of the longest run of standard deviations at which no row is lost."""
+    """The ends of the run of standard deviations at or next to 1 at which no row is lost."""
     mine = rows[(rows["plan"] == plan) & (rows["format"] == name)].sort_values("k")
-    runs = mine.groupby(mine["lost"].cumsum())
-    longest: list[int] = []
-    for _, run in runs:
-        whole = [int(k) for k in run.loc[~run["lost"], "k"]]
-        longest = max(longest, whole, key=len)
-    return (longest[0], longest[-1]) if longest else None
+    # Far below 1 the exact norm is all zeros, too, and nothing is lost: that is another run.
+    runs = [
+        [int(k) for k in run.loc[~run["lost"], "k"]]
+        for _, run in mine.groupby(mine["lost"].cumsum())
+    ]
+    near = min((run for run in runs if run), key=lambda run: min(map(abs, run)), default=None)
+    return (near[0], near[-1]) if near else None
 
 
 def _told(ends: tuple[int, int] | None) -> str:
     """A run in words."""
-    return "nowhere" if ends is None else f"from {power(ends[0])} to {power(ends[1])}"
+    if ends is None:
+        return "at no scale"
+    low, high = map(power, ends)
+    return f"at {low} alone" if low == high else f"from {low} to {high}"
 
 
 def _lost(rows: pd.DataFrame) -> pd.DataFrame:

@@ -127,7 +127,7 @@ def test_a_page_says_what_it_is_asked_to(house, tmp_path):
     for words in (
         "Is a made-up norm well?", "8 cases were measured.", "a &lt; b &amp; c.", "How to read.",
         f"precision-lab report good --full --out {tmp_path / 'out'}", precision_lab.__version__,
-        np.__version__, "Every operation in the input",
+        np.__version__, "Every operation in the input", "worst_row_hex",
     ):  # fmt: skip
         assert words in text
     index = (tmp_path / "out" / "index.html").read_text()

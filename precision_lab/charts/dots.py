@@ -164,6 +164,8 @@ def _told(row: pd.Series[Any], columns: _Columns) -> str:
     gone, rows = columns.gone(row)
     if gone and math.isnan(row[columns.value]):
         return share_lost(gone, rows)
+    if math.isnan(row[columns.value]):
+        return "nothing to measure"
     if gone:
         most = row[columns.beside or columns.value]
         return f"{words.number(most)}, {share_lost(gone, rows)}"

@@ -66,7 +66,7 @@ def lines(
     if bound:
         key.append(drawing.handle(Look(MUTED, "", ":"), "proved bound", line=True))
     if lost and (best[lost[0]] > 0).any():
-        key.append(drawing.handle(Look(ALARM, "X", "none"), "rows lost"))
+        key.append(drawing.handle(Look(MUTED, "X", "none"), "rows lost"))
     heights = [PANEL] * max(len(panels), 1)
     figure, axes = drawing.sheet(title, heights, left=46, gap=26, key=key)
     for axis, (heading, part) in zip(axes, panels, strict=False):

@@ -170,7 +170,8 @@ def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:
     """
     gone = rows["arithmetic_rows_lost"] > 0
     known = rows.assign(size=rows["worst_ulp"].abs().mask(gone, np.inf)).dropna(subset="size")
-    best = known.sort_values("size", ascending=False, kind="stable")
+    order = ["size", "arithmetic_rows_lost"]
+    best = known.sort_values(order, ascending=False, kind="stable")
     best = best.drop_duplicates(["norm", "format", "scale", "plan"]).head(MOST_WORST)
     return [_worst(row) for row in best.to_dict("records")]
 
