@@ -186,7 +186,7 @@ def _worst(row: Mapping[Hashable, Any]) -> dict[str, Cell]:
         "computed": Cell(_short(row["worst_actual_hex"]), "code"),
         "correctly rounded": Cell(_short(row["worst_expected_hex"]), "code"),
         "norm, plan, format": Cell(f"{row['norm']}, {row['plan']}, {row['format']}{scaled}"),
-        "inputs": Cell(_inputs(row)),
+        "inputs": Cell(_inputs(row), "wide"),
         "row, column": Cell(f"{row['worst_row']}, {row['worst_column']}", "number"),
         "x": Cell(_short(row["worst_x_hex"]), "code"),
         "gain": Cell(_short(row["worst_gain_hex"]), "code"),
