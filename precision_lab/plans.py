@@ -22,7 +22,8 @@ TORCH: dict[str, Any] = {
     "inverse": "reciprocal_sqrt",
     "order": "torch-cascade",
 }
-"""What whatever is built from torch's operations has in common: contiguous rows, float32."""
+"""What every norm built of torch's operations has in common, where x is contiguous: of column-major
+rows torch sums in another order."""
 
 plans: Table[Plan] = Table(
     "plan",

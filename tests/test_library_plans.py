@@ -55,7 +55,7 @@ def differing(expected, actual):
 def real(plan, x, gain, eps):
     """What the implementation makes of x, in x's dtype."""
     torch = optional("torch")
-    norm = module(plan, x.shape[-1], eps=eps).to(getattr(torch, x.dtype.name))
+    norm = module(plan, x.shape[-1], eps=eps)
     norm.weight.data = to_torch(gain)
     with torch.no_grad():
         y = norm(to_torch(x))
@@ -98,6 +98,20 @@ def test_not_a_bit_differs(plan, format, hidden):
         eps = EPS[(k + hidden) % len(EPS)]
         actual = emulate(x, gain, eps=eps, plan=plan)
         assert 0 == differing(real(plan, x, gain, eps), actual), (kind, eps)
+
+
+@pytest.mark.filterwarnings("ignore:Mismatch dtype")
+@pytest.mark.parametrize("format", ["bfloat16", "float16"])
+@pytest.mark.parametrize("plan", [name for name in MODULES if plans[name].cast == "late"])
+def test_late_plans_take_float32_weights(plan, format):
+    """With 16-bit x and a float32 weight, not rounded to x's format, no bit differs either."""
+    for hidden in (15, 769):
+        x, _ = made("ordinary", format, hidden)
+        _, gain = made("ordinary", "float32", hidden)
+        expected = real(plan, x, gain, 1e-6)
+        assert 0 == differing(expected, emulate(x, gain, eps=1e-6, plan=plan))
+        rounded = formats[format].cast(gain)
+        assert differing(expected, emulate(x, rounded, eps=1e-6, plan=plan)) > 0
 
 
 @pytest.mark.parametrize("format", FORMATS)
