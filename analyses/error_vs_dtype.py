@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import charts
-from precision_lab.charts import joined, number
+from precision_lab.charts import at_most, joined, number, surviving
 from precision_lab.formats import formats
 from precision_lab.plans import plans
 from precision_lab.sweep import Sweep
@@ -23,7 +24,22 @@ LANES = {
     "all-low": "all in the format",
     IN_TURN.name: "all, summed in turn",
 }
+COUNTS = ["arithmetic_rows_lost", "rows"]
+TELLING = 0.1  # errors nearer than this to each other are the same to a reader
+OTHERWISE = 2.0
 SCALED = {"none": "", "per_tensor": "scaled "}
+words = {
+    "statistic": "the mean of squares (RMSNorm) or the mean and the variance (LayerNorm) of a row",
+    "float32, cast late": "the plan late: all in float32, one rounding to the format at the end",
+    "float32, cast early": "the plan early: the statistic in float32, rounded to the format before "
+    "the gain",
+    "all in the format": "the plan all-low: every step rounds to the format, sums add in pairs",
+    "all, summed in turn": "the same, but sums add one element after the other",
+    "scaled": "inputs times one power of two for the tensor, so that the format just holds the "
+    "largest of them",
+    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
+    "rounds to none of these",
+}
 NORMS = {"rms": "RMSNorm", "layer": "LayerNorm"}
 
 
@@ -42,7 +58,7 @@ def sweep(*, full: bool) -> Sweep:
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """For each norm and kind of inputs, errors with their bounds, and arithmetic beside total."""
-    rows = rows.assign(
+    rows = surviving(rows).assign(
         where=rows["scale"].map(SCALED) + rows["format"], lane=rows["plan"].map(LANES)
     )
     near = {"rms": "", "layer": " The worst outputs lie near the mean, where x − mean cancels."}
@@ -57,18 +73,20 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
         common: dict[str, Any] = {"by": "where", "series": "lane"}
         found += [
             charts.dots(
-                part, **common, name=f"error-in-ulp-{norm}-{inputs}", title=_message(part, norm),
+                part, **common, name=f"error-in-ulp-{norm}-{inputs}",
+                title=_message(part, norm, inputs), lost=("arithmetic_rows_lost", "rows"),
                 value="arithmetic_ulp_p99", beside="arithmetic_ulp_max",
                 meaning=("99 % of outputs", "the worst"), bound="bound_ulp",
                 xlabel="error, ulp of the format", limits={"½ ulp: correctly rounded": 0.5},
                 caption=f"{inputs.capitalize()} inputs. Error against the exact norm of the inputs "
                 "as stored, and the largest that the plan can make on them. The numbers: 99 % of "
-                "outputs, and the worst. In turn: sums add one element after the other, not in "
-                f"pairs.{near[norm]}",
+                "outputs, and the worst; of a case that loses rows, no error but how many rows it "
+                f"loses. In turn: sums add one element after the other, not in pairs.{near[norm]}",
             ),
             charts.dots(
                 part, **common, name=f"arithmetic-and-total-{norm}-{inputs}",
-                title=f"{NORMS[norm]}: how much of the error comes from storing the inputs?",
+                title=f"{NORMS[norm]} of {inputs} inputs: how much of the error comes from storing "
+                "the inputs?", lost=("total_rows_lost", "rows"),
                 value=f"arithmetic_{kind[norm]}", beside=f"total_{kind[norm]}",
                 meaning=("arithmetic", "with the inputs' rounding"), xlabel=unit[norm],
                 caption=f"{inputs.capitalize()} inputs. Filled: error against the exact norm of "
@@ -82,30 +100,37 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    every, rows = rows, rows[rows["input"] == "normal"]
-    rms = rows[(rows["norm"] == "rms")]
+    every, rows = rows, surviving(rows)
+    rms = rows[(rows["norm"] == "rms") & (rows["input"] == "normal")]
+    within = _within(rms, "ulp_max")
+    first = (
+        f"With a float32 statistic and one rounding at the end RMSNorm in 8 and 16 bits errs by at "
+        f"most {within['late']} ulp; with every step in the format, by up to "
+        f"{within[IN_TURN.name]} ulp{' or it loses whole rows' if _lost(rms) else ''}."
+    )
+    second = (
+        f"Between the two: rounded to the format before the gain, {within['early']} ulp; every "
+        f"step in the format and sums in pairs, {within['all-low']} ulp. The largest error above "
+        f"is of sums in turn, whose late addends are small beside the sum."
+    )
+    said = [first, second, *_lost(rows)]
+    worst = rms[_narrow(rms)].groupby("plan")["arithmetic_ulp_max"].max()
+    for (norm, inputs), part in rows.groupby(["norm", "input"], sort=False):
+        mine = part[_narrow(part)].groupby("plan")["arithmetic_ulp_max"].max()
+        # Other inputs are worth a sentence where they err otherwise.
+        if (norm, inputs) != ("rms", "normal") and _differs(mine, worst):
+            said.append(f"{_message(part, norm, inputs)}.")
     relative = rms.groupby(["plan", "format", "scale"])[
         ["arithmetic_relative_rms", "total_relative_rms"]
     ].max()
-    said = [_headline(rms)]
-    for (norm, inputs), part in every.groupby(["norm", "input"], sort=False):
-        if (norm, inputs) != ("rms", "normal"):
-            said.append(f"On {inputs} inputs: {_message(part, norm)}.")
     for name in [name for name in ("bfloat16", "float16") if name in set(rms["format"])]:
         alone, total = relative.loc["late", name, "none"]
-        said.append(
-            f"RMSNorm in {name}, cast late: the arithmetic errs by {number(alone)} (relative, root "
-            f"mean square); with the rounding of the inputs it is {number(total)}."
-        )
-    for name in rms.loc[rms["scale"] == "per_tensor", "format"].unique():
-        (plain, plain_total), (scaled, scaled_total) = (
-            relative.loc["late", name, scale] for scale in SCALED
-        )
-        said.append(
-            f"In {name}, cast late, a scale for the tensor takes the arithmetic error from "
-            f"{number(plain)} to {number(scaled)} and the total one from {number(plain_total)} to "
-            f"{number(scaled_total)}."
-        )
+        if not math.isclose(alone, total, rel_tol=TELLING):
+            said.append(
+                f"RMSNorm in {name}, cast late: the arithmetic errs by {number(alone)} (relative, "
+                f"root mean square); with the rounding of the inputs it is {number(total)}."
+            )
+    said += _scaling(relative)
     past = int(every["bound_exceeded"].sum())
     said.append(
         f"The bound proved beforehand held for {'all' if not past else f'all but {past}'} of "
@@ -114,32 +139,72 @@ def findings(rows: pd.DataFrame) -> list[str]:
     return said
 
 
-def _headline(rms: pd.DataFrame) -> str:
-    """The largest error of RMSNorm in each plan, and the formats that lose rows."""
-    within = _within(rms, "ulp_max")
-    low = rms[(rms["plan"] == "all-low") & (rms["scale"] == "none")]
-    lost = low.loc[low["arithmetic_rows_lost"] > 0, "format"]
-    return (
-        f"With a float32 statistic RMSNorm in 8 and 16 bits stays within {within['late']} ulp when "
-        f"cast at the end, {within['early']} when cast early; with every step in the format it "
-        f"errs by up to {within['all-low']} ulp, {within[IN_TURN.name]} when it sums in turn, and "
-        f"loses rows in {joined(lost.unique())}."
-    )
+def _scaling(relative: pd.DataFrame) -> list[str]:
+    """What a scale for the tensor changes in the total error, where it was measured."""
+    late = relative.loc["late", "total_relative_rms"].reset_index()
+    both = late.pivot_table(index="format", columns="scale", values="total_relative_rms").dropna()
+    if "per_tensor" not in both:
+        return []
+    same = [
+        name for name, row in both.iterrows()
+        if math.isclose(row["none"], row["per_tensor"], rel_tol=TELLING)
+    ]  # fmt: skip
+    said = [
+        f"In {name}, cast late, a scale for the tensor takes the error of rounding inputs and "
+        f"arithmetic from {number(row['none'])} to {number(row['per_tensor'])}."
+        for name, row in both.iterrows()
+        if name not in same
+    ]
+    kept = [f"{number(both.loc[name, 'per_tensor'])} in {name}" for name in same]
+    if kept:
+        said.append(
+            f"A scale for the tensor is for inputs that leave the format's range. These do not: "
+            f"with it the error of storage and arithmetic, cast late, stays {joined(kept)}."
+        )
+    return said
 
 
-def _message(rows: pd.DataFrame, norm: str) -> str:
+def _differs(one: pd.Series[float], other: pd.Series[float]) -> bool:
+    """Whether a plan errs by twice what it does elsewhere, or by half."""
+    ratio = (one / other).dropna()
+    return bool(((ratio > OTHERWISE) | (ratio < 1 / OTHERWISE)).any())
+
+
+def _lost(rows: pd.DataFrame) -> list[str]:
+    """Which formats lose rows, by norm, inputs and plan."""
+    hit = rows.assign(where=rows["scale"].map(SCALED) + rows["format"])
+    said: dict[str, list[str]] = {}
+    for (norm, inputs), part in hit.groupby(["norm", "input"], sort=False):
+        for plan, lane in LANES.items():
+            counts = part[part["plan"] == plan].groupby("where", sort=False)[COUNTS].sum()
+            told = [
+                f"{where} ({'all' if lost == of else f'{lost} of {of}'})"
+                for where, (lost, of) in counts.iterrows()
+                if lost
+            ]
+            if told:
+                said.setdefault(f"{lane.capitalize()}, rows are lost in {joined(told)}", []).append(
+                    f"{NORMS[norm]} of {inputs}"
+                )
+    return [f"{what}: {joined(which)} inputs." for what, which in said.items()]
+
+
+def _message(rows: pd.DataFrame, norm: str, inputs: str) -> str:
     """The error of each plan in the few words that fit over a figure."""
     what, column = ("the worst", "ulp_max") if norm == "rms" else ("99 % of outputs", "ulp_p99")
     within = _within(rows, column)
     return (
-        f"{NORMS[norm]} in 8 and 16 bits, {what}: {within['late']} ulp cast late, "
-        f"{within['early']} early, {within['all-low']} all in the format, {within[IN_TURN.name]} "
-        f"summed in turn"
+        f"{NORMS[norm]} of {inputs} inputs in 8 and 16 bits, {what}: {within['late']} ulp cast "
+        f"late, {within[IN_TURN.name]} with every step in the format"
     )
 
 
-def _within(rows: pd.DataFrame, column: str) -> pd.Series[str]:
-    """The largest error of each plan in 8 and 16 bits, without a scale."""
+def _narrow(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows are in 8 and 16 bits, without a scale."""
     narrow = [name for name in rows["format"].unique() if formats[name].bits <= 16]
-    mine = rows[rows["format"].isin(narrow) & (rows["scale"] == "none")]
-    return mine.groupby("plan")[f"arithmetic_{column}"].max().map(number)
+    return rows["format"].isin(narrow) & (rows["scale"] == "none")
+
+
+def _within(rows: pd.DataFrame, column: str) -> pd.Series[str]:
+    """The largest error of each plan in 8 and 16 bits, without a scale, among rows not lost."""
+    return rows[_narrow(rows)].groupby("plan")[f"arithmetic_{column}"].max().map(at_most)

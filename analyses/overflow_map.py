@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from precision_lab import charts
-from precision_lab.charts import number, power
+from precision_lab.charts import joined, number, power
 from precision_lab.formats import formats
 from precision_lab.plans import plans
 from precision_lab.sweep import Sweep, family
@@ -25,6 +25,14 @@ LANES = {
 SOME = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 KINDS = {"inf": "infinite", "nan": "NaN", "zero": "all zeros"}
 EPS = 1e-6
+words = {
+    "all in the format": "the plan all-low",
+    "the same, pre-scaled": "the plan all-low with each row divided by its largest element first",
+    "float32 statistic": "the plan late",
+    "statistic": "the mean of squares of a row, by whose root its elements are divided",
+    "lost row": "one that came out infinite, NaN or all zeros though the exact norm rounds to none "
+    "of these",
+}
 
 
 def sweep(*, full: bool) -> Sweep:
@@ -56,9 +64,10 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
             name=f"lost-rows-{norm}",
             title=_title(rows) if norm == "rms" else f"The same for the norm {norm}",
             caption="A cell is one standard deviation of normal inputs, in one plan. It is "
-            "coloured where rows came out infinite, NaN or all zeros though the exact norm "
-            "rounds to none of these; the paler, the fewer rows. Lines: from where on the sum of "
-            "squares, and the inputs themselves, pass the format's largest value.",
+            "coloured where rows came out infinite, NaN or all zeros though the exact norm of the "
+            "inputs, taken before they were rounded to the format, rounds to none of these; the "
+            "paler, the fewer rows. Lines: from where on the sum of squares, and the inputs "
+            "themselves, pass the format's largest value.",
             xlabel="standard deviation of the inputs",
             x="k",
             lane="lane",
@@ -73,46 +82,85 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def _title(rows: pd.DataFrame) -> str:
     """The message of the map in one short sentence."""
-    low, scaled, late = (_edge(rows, "float16", plan) for plan in LANES)
-    wide = _edge(rows, "bfloat16", "all-low")
-    return (
-        f"float16 loses rows from {low} on, pre-scaled or with a float32 statistic from "
-        f"{late if late == scaled else f'{scaled} or {late}'}; bfloat16 "
-        f"{'loses none' if wide == 'none' else f'from {wide}'}"
-    )
+    low, scaled, late = (_told(_kept(rows, "float16", plan)) for plan in LANES)
+    rest = late if late == scaled else f"{scaled} and {late}"
+    return f"float16 keeps every row {low}; pre-scaled or with a float32 statistic, {rest}"
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
     rows = _lost(rows[rows["norm"] == "rms"])
-    ends = f"between {power(rows['k'].min())} and {power(rows['k'].max())}"
-    low, scaled, late = (_edge(rows, "float16", plan) for plan in LANES)
-    wide = _edge(rows, "bfloat16", "all-low")
+    half = {plan: _told(_kept(rows, "float16", plan)) for plan in LANES}
+    wide = _told(_kept(rows, "bfloat16", "all-low"))
     first = (
-        f"With every step in float16, inputs of standard deviation {low} and more lose rows; "
-        f"pre-scaled, {scaled} and more; with a float32 statistic, {late} and more; every step in "
-        f"bfloat16 loses {'none' if wide == 'none' else f'rows from {wide} on'} {ends}."
+        f"With every step in float16, RMSNorm keeps every row only of inputs whose standard "
+        f"deviation is {half['all-low']}; with a float32 statistic, {half['late']}; with every "
+        f"step in bfloat16, {wide}."
     )
     said = [first]
     for name in rows["format"].unique():
-        low, scaled, late = (_edge(rows, name, plan) for plan in LANES)
         mine = rows[rows["format"] == name]
-        spared = mine.loc[(mine["plan"] == "late") & ~mine["lost"], "k"]
-        spent = mine[(mine["plan"] == "all-low") & mine["lost"] & mine["k"].isin(spared)]
-        became = [word for kind, word in KINDS.items() if spent.loc[spent["k"] > 0, kind].any()]
-        if became:
+        low, scaled, late = (_kept(rows, name, plan) for plan in LANES)
+        rest = _told(late) if late == scaled else f"{_told(late)}, {_told(scaled)} if pre-scaled"
+        if low == scaled == late:
+            if mine["lost"].any():
+                said.append(f"{name} keeps every row {rest}, in each plan.")
+        else:
             said.append(
-                f"Arithmetic in {name} makes rows {' or '.join(became)} from {low} on; a float32 "
-                f"statistic moves that to {late}, pre-scaling to {scaled}."
+                f"{name} keeps every row {_told(low)} with every step in it, {rest} with a float32 "
+                f"statistic. Arithmetic in it makes rows {_became(mine, low)}."
             )
-        became = [word for kind, word in KINDS.items() if spent.loc[spent["k"] < 0, kind].any()]
-        if became and formats[name].round(EPS) == 0:
+        said += _storage(mine, name)
+        small = mine[(mine["plan"] == "all-low") & (mine["k"] < 0) & mine["nan"].gt(0)]
+        if formats[name].round(EPS) == 0 and len(small):
             said.append(
-                f"In {name} eps {number(EPS)} is 0: every step in it makes rows "
-                f"{' or '.join(became)} from {_edge(rows, name, 'all-low', small=True)} down; a "
-                f"float32 statistic loses none above {_edge(rows, name, 'late', small=True)}."
+                f"In {name} eps {number(EPS)} is 0, so a row whose squares round to zeros is "
+                f"divided by 0: that makes it NaN from {power(small['k'].max())} down."
             )
     return said
+
+
+def _storage(rows: pd.DataFrame, name: str) -> list[str]:
+    """What storing the inputs loses in one format, whatever the arithmetic does after it."""
+    late = rows[(rows["plan"] == "late") & rows["lost"] & (rows["arithmetic_rows_lost"] == 0)]
+    ends = [
+        f"{power(part['k'].min())} to {power(part['k'].max())} "
+        f"({joined(word for kind, word in KINDS.items() if part[kind].any())})"
+        for part in (late[late["k"] < 0], late[late["k"] > 0])
+        if len(part)
+    ]
+    if not ends:
+        return []
+    told = " and from ".join(ends)
+    return [f"Storing the inputs in {name} loses rows that no plan brings back: from {told}."]
+
+
+def _became(rows: pd.DataFrame, kept: tuple[int, int] | None) -> str:
+    """What becomes of rows that every step in the format loses, below and above what it keeps."""
+    spent = rows[(rows["plan"] == "all-low") & (rows["arithmetic_rows_lost"] > 0)]
+    low, high = kept or (0, 0)
+    sides = {"below": spent[spent["k"] < low], "above": spent[spent["k"] > high]}
+    return " and ".join(
+        f"{joined(word for kind, word in KINDS.items() if part[kind].any())} {where} that"
+        for where, part in sides.items()
+        if len(part)
+    )
+
+
+def _kept(rows: pd.DataFrame, name: str, plan: str) -> tuple[int, int] | None:
+    """The ends of the longest run of standard deviations at which no row is lost."""
+    mine = rows[(rows["plan"] == plan) & (rows["format"] == name)].sort_values("k")
+    runs = mine.groupby(mine["lost"].cumsum())
+    longest: list[int] = []
+    for _, run in runs:
+        whole = [int(k) for k in run.loc[~run["lost"], "k"]]
+        longest = max(longest, whole, key=len)
+    return (longest[0], longest[-1]) if longest else None
+
+
+def _told(ends: tuple[int, int] | None) -> str:
+    """A run in words."""
+    return "nowhere" if ends is None else f"from {power(ends[0])} to {power(ends[1])}"
 
 
 def _lost(rows: pd.DataFrame) -> pd.DataFrame:
@@ -120,12 +168,3 @@ def _lost(rows: pd.DataFrame) -> pd.DataFrame:
     scale = rows["parameter_scale"].map(math.log2).round().astype(int)
     shares = {kind: rows[f"total_rows_{kind}"] / rows["rows"] for kind in KINDS}
     return rows.assign(k=scale, lost=rows["total_rows_lost"] > 0, **shares)
-
-
-def _edge(rows: pd.DataFrame, name: str, plan: str, *, small: bool = False) -> str:
-    """The standard deviation from which rows are lost, upward or downward."""
-    mine = rows.loc[rows["lost"] & (rows["plan"] == plan) & (rows["format"] == name), "k"]
-    mine = mine[mine < 0] if small else mine[mine > 0]
-    if mine.empty:
-        return "none"
-    return power(mine.max() if small else mine.min())

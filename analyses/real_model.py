@@ -6,7 +6,7 @@ from __future__ import annotations
 import pandas as pd
 
 from precision_lab import charts
-from precision_lab.charts import joined, listed, number
+from precision_lab.charts import at_most, joined, listed, number, surviving
 from precision_lab.formats import formats
 from precision_lab.plans import plans
 from precision_lab.sweep import Sweep, capture
@@ -19,6 +19,19 @@ LANES = {
     "all-low": "all in the format",
     SQUARES.name: "all but the sums",
 }
+words = {
+    "float32, cast late": "the plan late: all in float32, one rounding to the format at the end",
+    "float32, cast early": "the plan early: the statistic in float32, rounded to the format before "
+    "the gain",
+    "all in the format": "the plan all-low: every step rounds to the format",
+    "all but the sums": "the same, but sums add in float32",
+    "scaled": "inputs times one power of two for the tensor, so that the format just holds the "
+    "largest of them",
+    "statistic": "the mean of squares (RMSNorm) or the mean and the variance (LayerNorm) of a row",
+    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
+    "rounds to none of these",
+}
+LOST = ("arithmetic_rows_lost", "rows")
 HALVES = ["float16", "bfloat16"]
 KINDS = {"inf": "inf", "NaN": "nan", "zero": "zero"}
 FINAL = 30  # where the norm after the last layer of SmolLM2 is drawn
@@ -38,7 +51,7 @@ def sweep(*, full: bool) -> list[Sweep]:
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """Overflow and error over SmolLM2's layers; MiniLM's errors; what becomes of its eps."""
-    smollm2, minilm, _ = _parts(rows)
+    smollm2, minilm, _ = _parts(surviving(rows))
     edge = formats["float16"].overflow_edge ** 0.5
     eps = minilm["eps"].min()
     gone = [name for name in rows["format"].unique() if formats[name].round(eps) == 0]
@@ -53,30 +66,35 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     return [
         charts.strips(
             smollm2, name="overflow-by-layer", xlabel="layer", x="at", lane="lane", group="where",
-            title=f"SmolLM2-135M: float16 squares overflow in layers {listed(hit)}, not in "
-            f"{listed(spared)}; with a float32 statistic in {listed(wide)}",
+            title=f"SmolLM2-135M: float16 squares overflow in {_places(hit)}, not in "
+            f"{_places(spared)}; with a float32 statistic in {_places(wide)}",
             lost={kind: f"lost_{kind}" for kind in KINDS}, above=("largest |x|", "absmax"),
             limits={f"{number(edge)}: float16 squares overflow": edge},
             tick=lambda k: f"{k:.0f}", step=5,
             caption="Above: the largest element that enters each norm; crosses are past what "
             "float16 can square. Below: coloured where rows of the layer are lost, by format and "
-            "plan; the paler, the fewer. The last column is the norm after the last layer.",
+            "plan; the paler, the fewer. The last column is the norm after the last layer. "
+            "All but the sums was measured in 16 bits only.",
         ),
         charts.lines(
             smollm2, name="error-by-layer", xlabel="layer", ylabel="worst error, ulp", x="at",
             y="arithmetic_ulp_max", series="lane", panel="where", bound="bound_ulp",
+            lost=LOST,
             title="SmolLM2-135M: how wrong is the worst output of each layer's norms?",
             caption="Error against the exact norm of the inputs as stored, and the largest that "
-            "the plan can make on them. A gap: every row is lost. A bound at the top edge: there "
-            "is none.",
+            "the plan can make on them. Crosses at the top: norms that lose rows, whose errors are "
+            "not drawn. A bound at the top edge: there is none. All but the sums was measured in "
+            "16 bits only.",
         ),
         charts.dots(
             minilm, name="minilm", by="where", series="lane", xlabel="error, ulp of the format",
             title="MiniLM: how wrong are its 13 LayerNorms?", value="arithmetic_ulp_p99",
             beside="arithmetic_ulp_max", meaning=("99 % of outputs", "the worst"),
-            bound="bound_ulp",
+            bound="bound_ulp", lost=LOST,
             caption="Error against the exact norm of the inputs as stored, and the largest that "
-            "the plan can make on them. The worst outputs are those that bias and value cancel in.",
+            "the plan can make on them; of a norm that loses rows, no error but how many it loses. "
+            "The worst outputs are those that bias and value cancel in. All but the sums was "
+            "measured in 16 bits only.",
         ),
         charts.ranges(
             held, name="eps", by="format", smallest="smallest", normal="tiny", largest="largest",
@@ -90,50 +108,71 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    smollm2, minilm, padding = _parts(rows)
+    smollm2, minilm, padding = _parts(surviving(rows))
     hit, spared, wide = _overflowing(smollm2)
-    low = (
-        smollm2[smollm2["plan"] == "all-low"]
-        .groupby("where", sort=False)[["arithmetic_rows_lost", "rows"]]
-        .sum()
-    )
     eps = minilm["eps"].min()
     first = (
-        f"Squares taken in float16 overflow in layers {listed(hit)} of SmolLM2-135M, not in "
-        f"{listed(spared)}; with a float32 statistic they overflow in {listed(wide)}."
+        f"Squares taken in float16 overflow in {_places(hit)} of SmolLM2-135M, not in "
+        f"{_places(spared)}; with a float32 statistic they overflow in {_places(wide)}."
     )
-    counts = [f"{lost} in {where}" for where, (lost, _) in low.iterrows()]
-    second = (
-        f"With every step in the format, of {low['rows'].max()} rows that enter SmolLM2's norms "
-        f"{joined(counts)} come out as zeros, NaN or infinity."
-    )
-    said = [first, second]
+    said = [first]
     for name, part in (("SmolLM2", smollm2), ("MiniLM", minilm)):
-        worst = part.groupby(["plan", "where"], sort=False)["arithmetic_ulp_p99"].max()
-        every = [f"{number(ulp)} in {where}" for where, ulp in worst["all-low"].items()]
-        said.append(
-            f"In each norm of {name} 99 % of outputs are within {number(worst['late'].max())} ulp "
-            f"when cast late, {number(worst['early'].max())} when cast early; with every step in "
-            f"the format, {joined(every)}."
-        )
+        said += [_losses(name, part), _errors(name, part)]
     for name, part in padding.groupby("format", sort=False):
         nan = part.groupby("plan")["arithmetic_rows_nan"].sum()
-        stored = number(float(formats[str(name)].round(eps)))
-        said.append(
-            f"MiniLM's eps {number(eps)} is {stored} in {name}: of {part['rows'].max()} rows of "
-            f"padding {nan['all-low']} become NaN with every step in it, {nan['late']} with a "
-            f"float32 statistic."
-        )
+        if nan.any():
+            stored = number(float(formats[str(name)].round(eps)))
+            said.append(
+                f"MiniLM's eps {number(eps)} is {stored} in {name}: of {part['rows'].max()} rows "
+                f"of padding {nan['all-low']} become NaN with every step in it, {nan['late']} with "
+                f"a float32 statistic."
+            )
     return said
+
+
+def _losses(name: str, rows: pd.DataFrame) -> str:
+    """How many rows of a model each plan loses, format by format."""
+    low = rows[rows["plan"] == "all-low"].groupby("where", sort=False)[list(LOST)].sum()
+    late = int(rows.loc[rows["plan"] == "late", LOST[0]].sum())
+    counts = [f"{lost} of {of} in {where}" for where, (lost, of) in low.iterrows()]
+    return (
+        f"Rows that enter {name}'s norms and are lost, as zeros, NaN or infinity, with every step "
+        f"in the format: {joined(counts)}; with a float32 statistic, cast late: {late or 'none'}."
+    )
+
+
+def _errors(name: str, rows: pd.DataFrame) -> str:
+    """What 99 % of outputs of each norm stay within, for the norms that lose no row."""
+    worst = rows.groupby(["plan", "where"], sort=False)["arithmetic_ulp_p99"].max()
+    low = rows[rows["plan"] == "all-low"]
+    told = []
+    for where, part in low.groupby("where", sort=False):
+        whole, norms = int((part[LOST[0]] == 0).sum()), len(part)
+        if not whole:
+            told.append(f"in {where} each of its {norms} norms loses rows")
+        else:
+            some = "" if whole == norms else f" in the {whole} of {norms} norms that lose no row"
+            told.append(f"{at_most(worst['all-low', where])} in {where}{some}")
+    return (
+        f"In each norm of {name} 99 % of outputs are within {at_most(worst['late'].max())} ulp "
+        f"when cast late, {at_most(worst['early'].max())} when cast early; with every step in the "
+        f"format, {joined(told)}."
+    )
 
 
 def _overflowing(smollm2: pd.DataFrame) -> tuple[set[int], set[int], set[int]]:
     """Layers whose squares overflow in float16, those that don't, and with a float32 statistic."""
-    inside = smollm2[smollm2["at"] < FINAL]
-    half = inside[(inside["format"] == "float16") & (inside["plan_square_format"] == "input")]
+    half = smollm2[(smollm2["format"] == "float16") & (smollm2["plan_square_format"] == "input")]
     wide = smollm2[smollm2["plan_square_format"] == "float32"]
     hit = set(half.loc[half["overflow_square"] > 0, "at"])
     return hit, set(half["at"]) - hit, set(wide.loc[wide["overflow"] > 0, "at"])
+
+
+def _places(places: set[int]) -> str:
+    """Layers, and the norm after them, as people name them."""
+    layers = sorted(places - {FINAL})
+    named = [f"layer{'s' if len(layers) > 1 else ''} {listed(layers)}"] if layers else []
+    return " and ".join([*named, *(["the last norm"] if FINAL in places else [])]) or "none"
 
 
 def _parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who races whom: each task with this package's way and the ways of others, on the same arrays.
 
-A contender is a function without arguments. Packages that are not installed drop out.
+A contender is a function without arguments. Packages that are not installed drop out, and
+`missing` names them.
 """
 
 from __future__ import annotations
@@ -27,12 +28,25 @@ OURS = "precision_lab"
 ROWS, HIDDEN, EPS = 64, 4096, 1e-6
 ROUNDED = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
+OPTIONAL = {
+    "gfloat": ("gfloat", 'pip install -e ".[test]"'),
+    "python-flint balls": ("flint", 'pip install -e ".[flint]"'),
+    "torch F.rms_norm": ("torch", 'pip install -e ".[torch]"'),
+    "transformers LlamaRMSNorm": ("transformers", "pip install transformers"),
+}
+"""Contenders by the package that they need, and how it is installed."""
+
 Contenders = dict[str, "Callable[[], object]"]
 
 
 def has(package: str) -> bool:
     """Whether a package is installed, without importing it."""
     return importlib.util.find_spec(package) is not None
+
+
+def missing() -> dict[str, str]:
+    """Contenders whose packages are not installed, and the command that installs them."""
+    return {name: command for name, (needs, command) in OPTIONAL.items() if not has(needs)}
 
 
 def tasks() -> dict[str, Contenders]:

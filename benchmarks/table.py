@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print one table of speed and memory, measured in one run: `python benchmarks/table.py`.
 
-Contenders of a task take turns, so that whatever else the machine does meets them alike; the
-fastest of their turns counts. Ratios are what to read: they carry over to other machines.
+Contenders take turns, and what is timed is the processor's time of this process, so that whatever
+else the machine does meets them alike. Ratios are what to read, for they carry over to other
+machines: each is the median over the turns of a contender's time by this package's in the same
+turn.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
 import tracemalloc
 from typing import TYPE_CHECKING
 
-from contenders import EPS, HIDDEN, OURS, ROWS, arrays, tasks
+from contenders import EPS, HIDDEN, OURS, ROWS, arrays, missing, tasks
 
 from precision_lab import truth
 
@@ -20,32 +23,42 @@ if TYPE_CHECKING:
 
     from contenders import Contenders
 
-TURNS, CALLS = 9, 3
-PATIENCE = 3.0  # Seconds that a contender may take in all; the slowest get a single call.
+TURNS, CALLS = 11, 3
+PATIENCE = 4.0  # Seconds that a contender may take in all; the slowest get a turn of one call.
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """The time of one call."""
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+def seconds(run: Callable[[], object], calls: int) -> float:
+    """The processor's time of one call: the least of several on end.
 
-
-def race(contenders: Contenders) -> dict[str, float]:
-    """The best time of each contender, in seconds.
-
-    A turn is several calls on end: the first finds the caches and the free memory as another
-    contender left them.
+    The first finds the caches and the free memory as another contender left them.
     """
-    best = {name: seconds(run) for name, run in contenders.items()}
-    spent = dict(best)
+    took = []
+    for _ in range(calls):
+        start = time.process_time()
+        run()
+        took.append(time.process_time() - start)
+    return min(took)
+
+
+def race(contenders: Contenders) -> dict[str, tuple[float, float]]:
+    """The median time of each contender in seconds, and the median of its ratios to ours."""
+    # The first calls compile and fill tables; of who is slow, they are all there is.
+    first = {name: seconds(run, 1) for name, run in contenders.items()}
+    turns: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
     for _ in range(TURNS):
+        ours = seconds(contenders[OURS], CALLS)
+        turns[OURS].append((ours, 1.0))
         for name, run in contenders.items():
-            if spent[name] + CALLS * best[name] < PATIENCE:
-                took = [seconds(run) for _ in range(CALLS)]
-                spent[name] += sum(took)
-                best[name] = min(best[name], *took)
-    return best
+            if name != OURS and first[name] * TURNS * CALLS < PATIENCE:
+                took = seconds(run, CALLS)
+                turns[name].append((took, took / ours))
+    usual = statistics.median(took for took, _ in turns[OURS])
+    for name, took in first.items():
+        turns[name] = turns[name] or [(took, took / usual)]
+    return {
+        name: (statistics.median(t for t, _ in found), statistics.median(r for _, r in found))
+        for name, found in turns.items()
+    }
 
 
 def peak_memory(norm: str) -> float:
@@ -60,12 +73,13 @@ def peak_memory(norm: str) -> float:
 
 def main() -> None:
     """Print the table as Markdown."""
+    for contender, command in missing().items():
+        print(f"Missing: {contender}. It would join after {command}\n")
     print("| task | who | ms | time, ours = 1 |")
     print("| --- | --- | ---: | ---: |")
     for task, contenders in tasks().items():
-        best = race(contenders)
-        for name, took in best.items():
-            print(f"| {task} | {name} | {took * 1e3:.3g} | {took / best[OURS]:.3g} |", flush=True)
+        for name, (took, ratio) in race(contenders).items():
+            print(f"| {task} | {name} | {took * 1e3:.3g} | {ratio:.3g} |", flush=True)
             task = ""  # noqa: PLW2901
     for norm in ("rms", "layer"):
         print(f"\nPeak memory of {norm} truth, bf16 [64, 4096]: ", end="")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from contenders import tasks
+from contenders import OPTIONAL, missing, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,3 +23,9 @@ def test_speed(benchmark: Any, task: str, run: Callable[[], object]) -> None:
     """The time of one call; contenders of a task form a group."""
     benchmark.group = task
     benchmark.pedantic(run, rounds=3, warmup_rounds=1)
+
+
+def test_who_is_not_there_is_named() -> None:
+    """Every contender with a package of its own races or is told to be missing."""
+    racing = {name for contenders in tasks().values() for name in contenders}
+    assert set(OPTIONAL) - racing == set(missing())

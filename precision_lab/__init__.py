@@ -7,11 +7,13 @@ from __future__ import annotations
 # whatever imports the room later leaves the name alone. Heavy imports happen inside functions.
 from precision_lab.emulate import Step, emulate
 from precision_lab.errors import ErrorReport, errors
+from precision_lab.files import Capture, Layer, read_capture, write_capture
 from precision_lab.formats import Format, format_of, formats
 from precision_lab.inputs import captures, families, make_bias, make_gain, make_inputs
 from precision_lab.norms import Norm, norms
 from precision_lab.plans import Plan, plans
 from precision_lab.reduce import Order, orders
+from precision_lab.sources import capture, family
 from precision_lab.steps import Steps, steps
 from precision_lab.sweep import Sweep, sweep
 from precision_lab.table import InputError, Table
@@ -19,9 +21,11 @@ from precision_lab.truth import Truth, truth
 from precision_lab.versions import __version__
 
 __all__ = [
+    "Capture",
     "ErrorReport",
     "Format",
     "InputError",
+    "Layer",
     "Norm",
     "Order",
     "Plan",
@@ -31,10 +35,12 @@ __all__ = [
     "Table",
     "Truth",
     "__version__",
+    "capture",
     "captures",
     "emulate",
     "errors",
     "families",
+    "family",
     "format_of",
     "formats",
     "make_bias",
@@ -43,7 +49,9 @@ __all__ = [
     "norms",
     "orders",
     "plans",
+    "read_capture",
     "steps",
     "sweep",
     "truth",
+    "write_capture",
 ]

@@ -47,8 +47,8 @@ import numpy as np
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.formats import format_of
 from precision_lab.norms import Inputs, Norm, check
-from precision_lab.plans import Operation, Plan, plans
-from precision_lab.statistic_bounds import SLACK, Interval, Moments, Roundings, Statistic
+from precision_lab.plans import Operation, Plan, plans, scaled_eps
+from precision_lab.statistic_bounds import SLACK, TINY, Interval, Moments, Roundings, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -221,7 +221,8 @@ class _Bound:
         self.rounds = Roundings(formats, truncates=truncates, only=only)
         x = inputs.x.astype(np.float64)
         compute = Emulated(formats["compute"])
-        self.scale = self.plan.scale(compute.cast(x), inputs.eps)
+        brought = compute.cast(x) if self.rounds.active("upcast") else x
+        self.scale = self.plan.scale(brought, inputs.eps)
         self.moments = Moments.of(x * self.scale)
         a, b = (0.0, 0.0) if compute.holds(own) else self.rounds.units("upcast", "compute")
         below = b * self.scale
@@ -234,7 +235,7 @@ class _Bound:
             inputs.norm,
             self.moments,
             brought=self.brought,
-            eps=self._eps("eps", self.scale**2),
+            eps=self._squared_eps(),
             roundings=self.rounds,
         )
         self.mean_error = self.statistic.mean_error()
@@ -266,8 +267,10 @@ class _Bound:
 
     # Row by row ---------------------------------------------------------------------------------
 
-    def _eps(self, step: str, scale: Floats) -> Floats:
-        exact = np.asarray(self.inputs.eps * scale)
+    def _squared_eps(self) -> Floats:
+        return self._eps("eps", scaled_eps(self.inputs.eps, self.scale))
+
+    def _eps(self, step: str, exact: Floats) -> Floats:
         if not self.rounds.active(step):
             return exact
         return np.asarray(Emulated(self.rounds.formats["eps"]).cast(exact), np.float64)
@@ -276,7 +279,7 @@ class _Bound:
         """r, or 1/root where the plan divides by the root."""
         rounded, plan = self.rounds.rounded, self.plan
         squares = self.statistic.squares(self.mean_error)
-        eps = self._eps("eps", self.scale**2)
+        eps = self._squared_eps()
         if plan.eps_place in ("inside", "both"):
             total = Interval(squares.low + eps, squares.high + eps)
             squares = rounded("radicand", "sum", total)
@@ -288,7 +291,7 @@ class _Bound:
         if outside or plan.inverse in ("reciprocal_sqrt", "divide"):
             root = rounded("root", "reciprocal", root)
         if outside:
-            added = Interval(*2 * (self._eps("eps_outside", self.scale),))
+            added = Interval(*2 * (self._eps("eps_outside", self.inputs.eps * self.scale),))
             if plan.eps_place == "outside_root":
                 added = rounded("eps_root", "reciprocal", Interval(*2 * (np.sqrt(eps),)))
             total = Interval(root.low + added.low, root.high + added.high)
@@ -298,8 +301,11 @@ class _Bound:
             r = rounded("reciprocal", "reciprocal", r)
         moments, n = self.moments, self.moments.x.shape[-1]
         about = moments.spread if self.inputs.norm.centred else moments.square
-        exact = self.inputs.eps * self.scale**2
-        low, high = (1 / np.sqrt(end / n + exact) for end in (about.high, about.low))
+        exact = scaled_eps(self.inputs.eps, self.scale)
+        # Among the subnormals eps · s² is rounded.
+        lost = np.where(scaled_eps(exact, 1 / self.scale) == self.inputs.eps, 0.0, TINY)
+        ends = (about.high / n + exact + lost, np.maximum(about.low / n + exact - lost, 0.0))
+        low, high = (1 / np.sqrt(end) for end in ends)
         low, high = low * (1 - SLACK), high * (1 + SLACK)
         error = np.maximum(r.high * (1 + SLACK) - low, high - r.low)
         return Approximation(high, np.where(np.isfinite(root.high), error, np.inf))

@@ -38,16 +38,18 @@ class Case:
     hidden, rows
         Shape of x.
     source
-        ``family:NAME``, or ``capture:NAME:LAYER``.
+        ``family:NAME``, or ``capture:NAME:LAYER``; the NAME of a capture file holds its digest.
     parameters
         The family's, all of them.
     seed
-        Of the family's numbers and of gain and bias; 0 for a capture.
+        Of the family's numbers and of gain and bias; 0 where neither is made.
     gain, bias
         Rows of `gains` and `biases`, or ``own`` for what was captured.
     scale
         ``per_tensor`` multiplies x by the power of two that brings its largest element into the
         binade below the format's top one, and eps by its square: the norm stays what it was.
+    path
+        Where a capture lies that the package does not ship.
     """
 
     norm: str
@@ -63,16 +65,24 @@ class Case:
     gain: str = "none"
     bias: str = "none"
     scale: str = "none"
+    path: str = ""
 
-    @cached_property
+    @property
     def record(self) -> dict[str, Any]:
         """The case as plain data, from which `Case(**record)` makes it again."""
         return {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All of the record that numbers depend on: where a file lies is no part of it."""
+        record = self.record
+        del record["path"]
+        return record
+
     @cached_property
     def key(self) -> str:
-        """SHA-256 of everything that the case says."""
-        return canonical.digest(self.record)
+        """SHA-256 of the case's identity."""
+        return canonical.digest(self.identity)
 
     @cached_property
     def made(self) -> tuple[Any, ...]:

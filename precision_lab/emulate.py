@@ -11,7 +11,7 @@ import numpy as np
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.formats import Format, format_of, formats
 from precision_lab.norms import Inputs, Norm, check
-from precision_lab.plans import Plan, plans
+from precision_lab.plans import Plan, plans, scaled_eps
 from precision_lab.reduce import orders
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ class Run:
         scale = self.plan.scale(x, self.inputs.eps)
         return self._step("prescale", "x·s", "compute", "multiply", x, scale), scale
 
-    def _eps(self, scale: Values, *, name: str = "eps") -> Values:
-        return self._step(name, "eps", "eps", "cast", self.inputs.eps * scale)
+    def _eps(self, scaled: Values, *, name: str = "eps") -> Values:
+        return self._step(name, "eps", "eps", "cast", scaled)
 
     # The statistic --------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Run:
 
     def _mean_of(self, total: Values, n: int, scale: Values) -> Values:
         if self.plan.eps_place == "sum":
-            eps = self._eps(scale * scale)
+            eps = self._eps(scaled_eps(self.inputs.eps, scale))
             total = self._step("sum_eps", "Σ + eps", "sum", "add", total, eps)
         return self._divided("mean", "ms", total, n - (self.plan.divisor == "n-1"))
 
@@ -223,10 +223,10 @@ class Run:
     def _radicand(self, squares: Values, scale: Values) -> Values:
         match self.plan.eps_place:
             case "inside" | "both":
-                eps = self._eps(scale * scale)
+                eps = self._eps(scaled_eps(self.inputs.eps, scale))
                 return self._step("radicand", "ms + eps", "sum", "add", squares, eps)
             case "max":
-                top = np.maximum(squares, self._eps(scale * scale))
+                top = np.maximum(squares, self._eps(scaled_eps(self.inputs.eps, scale)))
                 return self._step("radicand", "max(ms, eps)", "sum", "cast", top)
             case _:
                 return squares
@@ -239,10 +239,10 @@ class Run:
         root = self._step("root", "√", "reciprocal", "sqrt", radicand)
         if outside:
             if self.plan.eps_place == "outside_root":
-                eps = self._eps(scale * scale)
+                eps = self._eps(scaled_eps(self.inputs.eps, scale))
                 eps = self._step("eps_root", "√eps", "reciprocal", "sqrt", eps)
             else:
-                eps = self._eps(scale, name="eps_outside")
+                eps = self._eps(self.inputs.eps * scale, name="eps_outside")
             root = self._step("denominator", "√ + eps", "reciprocal", "add", root, eps)
         if self.plan.inverse == "divide":
             return root

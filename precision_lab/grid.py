@@ -5,72 +5,24 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from precision_lab.cases import OWN, Case
 from precision_lab.formats import Format, formats
-from precision_lab.inputs import biases, captures, families, gains
+from precision_lab.inputs import biases, gains
+from precision_lab.inputs.families import MOST
 from precision_lab.norms import check_eps, norms
 from precision_lab.plans import Plan, plans
+from precision_lab.sources import Source, family
 from precision_lab.table import InputError, unknown
 
 # How inputs are brought into a format: as they are, or scaled by a power of two first.
 SCALES = ("none", "per_tensor")
 # Formats of more bits have the range to do without a scale, and none is applied to them.
 SCALED_BITS = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """Where inputs come from; made by `family` and `capture`.
-
-    Parameters
-    ----------
-    kind
-        ``family`` or ``capture``.
-    name
-        A row of `families` or of `captures`.
-    parameters
-        Of the family, all of them.
-    layers
-        Of the capture; none means all.
-    """
-
-    kind: str
-    name: str
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    layers: tuple[str, ...] = ()
-
-
-def family(name: str, **parameters: float) -> Source:
-    """A family of inputs with some of its parameters set.
-
-    Raises
-    ------
-    InputError
-        There is no such family, or it has no such parameter.
-    """
-    row = families[name]
-    return Source(kind="family", name=row.name, parameters=row.check(parameters))
-
-
-def capture(name: str, *layers: str) -> Source:
-    """What entered the norms of a real model: these layers, or all.
-
-    Raises
-    ------
-    InputError
-        There is no such capture, or it has no such layer.
-    """
-    row = captures[name]
-    known = [layer.name for layer in row.load().layers]
-    for layer in layers:
-        if layer not in known:
-            raise unknown(f"layer of {row.name}", layer, known)
-    return Source(kind="capture", name=row.name, layers=layers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +50,8 @@ class Sweep:
     hidden, rows, seeds
         Integers. A capture has its own rows and elements, and no seed.
     gains, biases
-        Names of rows of `gains` and `biases`. A capture has its own.
+        Names of rows of `gains` and `biases`. A capture has its own. A `Source` may have seeds,
+        gains and biases of its own, a capture too.
     scales
         ``none``, ``per_tensor``.
     """
@@ -118,25 +71,17 @@ class Sweep:
 
     def __post_init__(self) -> None:
         """Check every axis, so that a grid that was made can be listed."""
-        checks: dict[str, Callable[[Any], Any]] = {
-            "norm": lambda norm: norms.find(norm).name,
-            "plans": plans.find,
-            "formats": _format,
-            "weight_formats": lambda row: None if row is None else _format(row),
-            "eps": lambda eps: None if eps is None else check_eps(eps),
-            "inputs": _source,
-            "hidden": lambda count: _count(count, "hidden", least=1),
-            "rows": lambda count: _count(count, "rows", least=0),
-            "seeds": lambda seed: _count(seed, "seed", least=0),
-            "gains": lambda gain: gains.find(gain).name,
-            "biases": lambda bias: biases.find(bias).name,
-            "scales": _scale,
-        }
-        for name, check in checks.items():
+        for name, check in CHECKS.items():
             values = tuple(check(value) for value in _axis(getattr(self, name)))
             if not values:
                 raise InputError(f"the sweep's {name} is empty: give one or more")
             object.__setattr__(self, name, values)
+        made = any(source.kind == "family" for source in self.inputs)
+        if made and (largest := max(self.rows) * max(self.hidden)) > MOST:
+            raise InputError(
+                f"{max(self.rows)} rows of {max(self.hidden)} are {largest} elements, more than "
+                f"{MOST}"
+            )
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -165,32 +110,52 @@ class Sweep:
         return cases
 
     def _combinations(self) -> Iterator[Case]:
-        for norm, source in itertools.product(self.norm, self.inputs):
-            tensors = self._layers(source, norm) if source.kind == "capture" else self._made(source)
-            for tensor, eps, format, weight_format in itertools.product(
-                tensors, self.eps, self.formats, self.weight_formats
-            ):
-                fits = self.scales if formats[format].bits <= SCALED_BITS else ("none",)
-                for scale, plan in itertools.product(fits, self.plans):
-                    if not (_computes(plan, norm) and _can_run(plan, format)):
-                        continue
-                    own = tensor["eps"] if eps is None else eps
-                    yield Case(
-                        **{
-                            **tensor,
-                            "norm": norm,
-                            "plan": _switches(plan),
-                            "format": format,
-                            "weight_format": weight_format or format,
-                            "eps": plan.eps_default if own is None else own,
-                            "scale": scale,
-                        }
-                    )
+        told = [(plan, _switches(plan)) for plan in self.plans]
+        for norm in self.norm:
+            # Once for all inputs: what is asked of a plan a million times is worth keeping.
+            fits = {
+                format: [
+                    (plan, switches)
+                    for plan, switches in told
+                    if _computes(plan, norm) and can_run(plan, format)
+                ]
+                for format in self.formats
+            }
+            for source in self.inputs:
+                yield from self._of_source(source, norm, fits)
 
-    def _made(self, source: Source) -> list[dict[str, Any]]:
+    def _of_source(
+        self, source: Source, norm: str, fits: dict[str, list[tuple[Plan, dict[str, str]]]]
+    ) -> Iterator[Case]:
+        tensors = self._layers(source, norm) if source.kind == "capture" else self._made(source)
+        for tensor, eps, format, weight_format in itertools.product(
+            tensors, self.eps, self.formats, self.weight_formats
+        ):
+            scales = scales_of(format, self.scales)
+            for scale, (plan, switches) in itertools.product(scales, fits[format]):
+                own = tensor["eps"] if eps is None else eps
+                yield Case(
+                    **{
+                        **tensor,
+                        "norm": norm,
+                        "plan": switches,
+                        "format": format,
+                        "weight_format": weight_format or format,
+                        "eps": plan.eps_default if own is None else own,
+                        "scale": scale,
+                    }
+                )
+
+    def _made(self, source: Source) -> Iterator[dict[str, Any]]:
         """The tensors of a family, outermost axis first."""
-        return [
-            {
+        for seed, rows, hidden, gain, bias in itertools.product(
+            source.seeds or self.seeds,
+            self.rows,
+            self.hidden,
+            source.gains or self.gains,
+            source.biases or self.biases,
+        ):
+            yield {
                 "source": f"family:{source.name}",
                 "parameters": source.parameters,
                 "seed": seed,
@@ -200,28 +165,29 @@ class Sweep:
                 "bias": bias,
                 "eps": None,
             }
-            for seed, rows, hidden, gain, bias in itertools.product(
-                self.seeds, self.rows, self.hidden, self.gains, self.biases
-            )
-        ]
 
-    def _layers(self, source: Source, norm: str) -> list[dict[str, Any]]:
+    def _layers(self, source: Source, norm: str) -> Iterator[dict[str, Any]]:
         """The tensors of a capture, in its order; none where it is of another norm."""
-        captured = captures[source.name].load()
+        captured = source.capture()
         if captured.norm != norm:
-            return []
-        return [
-            {
-                "source": f"capture:{source.name}:{layer.name}",
-                "rows": layer.x.shape[0],
-                "hidden": layer.x.shape[1],
-                "gain": OWN,
-                "bias": OWN,
-                "eps": captured.eps,
-            }
-            for layer in captured.layers
-            if not source.layers or layer.name in source.layers
-        ]
+            return
+        chosen = [x for x in captured.layers if not source.layers or x.name in source.layers]
+        for layer, gain, bias in itertools.product(
+            chosen, source.gains or (OWN,), source.biases or (OWN,)
+        ):
+            # What was captured has no seed.
+            seeds = (0,) if gain == bias == OWN else source.seeds or (0,)
+            for seed in seeds:
+                yield {
+                    "source": f"capture:{source.name}:{layer.name}",
+                    "seed": seed,
+                    "rows": layer.x.shape[0],
+                    "hidden": layer.x.shape[1],
+                    "gain": gain,
+                    "bias": bias,
+                    "eps": captured.eps,
+                    "path": source.path,
+                }
 
 
 def _axis(values: Any) -> tuple[Any, ...]:
@@ -241,16 +207,20 @@ def _computes(plan: Plan, norm: str) -> bool:
     return True
 
 
-def _can_run(plan: Plan, format: str) -> bool:
+def can_run(plan: Plan, format: str) -> bool:
     """Whether every format that the plan computes in has a NaN, to say that a value left it.
 
     An output of another format saturates; arithmetic in one would stop at the first overflow.
     """
-    run = plan.formats_for(format, format)
-    used = [run.compute_format, run.square_format, run.sum_format, run.reciprocal_format]
+    used = {plan.compute_format, plan.square_format, plan.sum_format, plan.reciprocal_format}
     # The gain is multiplied in the output's format.
-    used += [run.output_format] if run.cast == "early" else []
-    return all(formats[name].nan for name in used)
+    used |= {plan.output_format} if plan.cast == "early" else set()
+    return all(formats[format if name == "input" else name].nan for name in used)
+
+
+def scales_of(format: str, scales: Sequence[str]) -> tuple[str, ...]:
+    """Those of the scales that are applied to a format."""
+    return tuple(scales) if formats[format].bits <= SCALED_BITS else ("none",)
 
 
 def _switches(plan: Plan) -> dict[str, str]:
@@ -274,7 +244,7 @@ def _scale(value: Any) -> str:
     return str(value)
 
 
-def _count(value: Any, name: str, *, least: int) -> int:
+def _count(value: Any, name: str, *, least: int, most: int = MOST) -> int:
     try:
         # Refuses 2.5 and "3", takes NumPy's integers.
         count = value.__index__()
@@ -282,4 +252,23 @@ def _count(value: Any, name: str, *, least: int) -> int:
         raise InputError(f"{name} is {value!r}: give an integer") from None
     if isinstance(value, bool) or count < least:
         raise InputError(f"{name} is {value!r}: give an integer from {least} up")
+    if count > most:
+        raise InputError(f"{name} is {value!r}: give an integer up to {most}")
     return int(count)
+
+
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "norm": lambda norm: norms.find(norm).name,
+    "plans": plans.find,
+    "formats": _format,
+    "weight_formats": lambda row: None if row is None else _format(row),
+    "eps": lambda eps: None if eps is None else check_eps(eps),
+    "inputs": _source,
+    "hidden": lambda count: _count(count, "hidden", least=1),
+    "rows": lambda count: _count(count, "rows", least=0),
+    "seeds": lambda seed: _count(seed, "seed", least=0, most=2**64 - 1),
+    "gains": lambda gain: gains.find(gain).name,
+    "biases": lambda bias: biases.find(bias).name,
+    "scales": _scale,
+}
+"""What makes a value of each axis out of what the user gave, or refuses it."""

@@ -130,10 +130,21 @@ class Ladder:
         return single.astype(self.target.dtype), open_
 
     def _by_float64(self, rows: slice, open_: Open, outputs: NDArray[Any]) -> Open:
-        """The ends of the balls; and 0 times anything finite, which is exact."""
-        values, proved = self._agreed(open_.high - open_.radius, open_.high + open_.radius)
-        if not self.enclosures.inputs.norm.centred:
-            x = self.enclosures.inputs.x[rows][open_.i, open_.j]
+        """The ends of the balls; in RMSNorm no further than zero, and 0 where x is 0."""
+        low, high = open_.high - open_.radius, open_.high + open_.radius
+        inputs = self.enclosures.inputs
+        if inputs.norm.centred:
+            values, proved = self._agreed(low, high)
+        else:
+            x = inputs.x[rows][open_.i, open_.j].astype(np.float64)
+            if inputs.bias is None:
+                # Outputs have the sign of x g, however small they are.
+                gain = self.enclosures.gain
+                side = np.sign(x) if gain is None else np.sign(x) * np.sign(gain.high[0, open_.j])
+                low = np.where(side > 0, np.maximum(low, 0.0), low)
+                high = np.where(side < 0, np.minimum(high, -0.0), high)
+            values, proved = self._agreed(low, high)
+            # 0 times anything finite is exact.
             zero = (x == 0) & np.isfinite(open_.high)
             values = np.where(zero, self.target.round(open_.high, overflow=self.overflow), values)
             proved |= zero

@@ -11,15 +11,24 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.bounds import STEPS, bound
+from precision_lab.cases import OWN
 from precision_lab.emulate import Step, emulate
 from precision_lab.errors import ErrorReport, errors
 from precision_lab.formats import Format, formats
-from precision_lab.inputs import captures, families, make_bias, make_gain, make_inputs
+from precision_lab.inputs import (
+    CaptureFile,
+    captures,
+    families,
+    make_bias,
+    make_gain,
+    make_inputs,
+)
 from precision_lab.plans import Plan
 from precision_lab.truth import Truth, truth
 
@@ -126,7 +135,9 @@ def made_tensors(case: Case) -> Tensors:
     """The tensors of a case before any rounding, in float64; kept for the cases that share them."""
     kind, _, name = case.source.partition(":")
     if kind == "capture":
-        return _captured(name, case.eps)
+        return _captured(
+            name, case.path, eps=case.eps, gain=case.gain, bias=case.bias, seed=case.seed
+        )
     return _made(
         name,
         parameters=tuple(case.parameters.items()),
@@ -141,11 +152,18 @@ def made_tensors(case: Case) -> Tensors:
 
 
 @lru_cache(KEPT)
-def _captured(name: str, eps: float) -> Tensors:
+def _captured(name: str, path: str, *, eps: float, gain: str, bias: str, seed: int) -> Tensors:
     model, _, layer_name = name.partition(":")
-    layer = captures[model].load().layer(layer_name)
-    bias = None if layer.bias is None else layer.bias.astype(np.float64)
-    return Tensors(layer.x.astype(np.float64), layer.weight.astype(np.float64), bias, eps)
+    found = CaptureFile(model, Path(path)) if path else captures[model]
+    layer = found.load().layer(layer_name)
+    hidden = layer.x.shape[1]
+    weight: Floats | None = layer.weight.astype(np.float64)
+    shift = None if layer.bias is None else layer.bias.astype(np.float64)
+    if gain != OWN:
+        weight = make_gain(gain, hidden=hidden, seed=seed)
+    if bias != OWN:
+        shift = make_bias(bias, hidden=hidden, seed=seed)
+    return Tensors(layer.x.astype(np.float64), weight, shift, eps)
 
 
 @lru_cache(KEPT)

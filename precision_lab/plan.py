@@ -288,6 +288,13 @@ class Plan:
         return np.asarray(np.ldexp(1.0, np.clip(-exponent, -1000, 1000)))
 
 
+def scaled_eps(
+    eps: float | NDArray[np.float64], scale: NDArray[np.floating[Any]]
+) -> NDArray[np.float64]:
+    """eps · s² for powers of two s, in one rounding: s² alone may be past float64's range."""
+    return np.asarray(np.ldexp(eps, 2 * (np.frexp(scale)[1] - 1)))
+
+
 SWITCHES: tuple[str, ...] = tuple(
     field.name
     for field in dataclasses.fields(Plan)

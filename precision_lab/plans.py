@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from precision_lab.plan import ONE_PASS, SWITCHES, Operation, Plan
+from precision_lab.plan import ONE_PASS, SWITCHES, Operation, Plan, scaled_eps
 from precision_lab.switches import FORMAT_SWITCHES
 from precision_lab.table import Table
 
-__all__ = ["ONE_PASS", "SWITCHES", "Operation", "Plan", "plans"]
+__all__ = ["ONE_PASS", "SWITCHES", "Operation", "Plan", "plans", "scaled_eps"]
 
 LOW: dict[str, Any] = dict.fromkeys(FORMAT_SWITCHES, "input")
 
@@ -63,7 +63,8 @@ plans: Table[Plan] = Table(
             version="transformers 5.24.0, torch 2.13.0 on a CPU",
             verified="every bit of fp16, bf16 and fp32 outputs, weights in the input's format",
             eps_default=1e-6,
-            summary="Statistic in float32, cast to the input's format, times a weight of it.",
+            summary="Statistic in float32, cast to the input's format, times the weight in it"
+            " (with a wider weight the module returns the weight's format).",
             cast="early",
             gain_format="input",
             **TORCH,

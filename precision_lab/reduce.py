@@ -297,18 +297,28 @@ class Orders(Table[Order]):
             return False
 
 
+RULES = {
+    "blocked": "blocked:B, B an integer from 1 up, such as blocked:128",
+    "lanes": "lanes:WxV, W a power of two and V an integer from 1 up, such as lanes:256x4",
+    "wider": "wider:FORMAT, FORMAT the name of a format, such as wider:float64",
+}
+"""How the names of orders with parameters are formed, by what stands before the colon."""
+
+
 def _parametrised(name: str) -> Order | None:
     """The order that a name with parameters stands for, if it is one."""
-    kind, _, given = name.partition(":")
+    kind, colon, given = name.partition(":")
     numbers = given.split("x")
     whole = all(number.isascii() and number.isdigit() and int(number) for number in numbers)
     match kind, len(numbers):
         case "blocked", 1 if whole:
             return blocked(int(given))
-        case "lanes", 2 if whole:
+        case "lanes", 2 if whole and int(numbers[0]).bit_count() == 1:
             return lanes(*map(int, numbers))
         case "wider", 1 if given:
             return wider(formats[given])
+        case _ if colon and kind in RULES:
+            raise InputError(f"no order {name!r}: write {RULES[kind]}")
         case _:
             return None
 

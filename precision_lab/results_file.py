@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Four letters in the file's header tell our files from other programs' (`file` shows them too).
 APPLICATION_ID = int.from_bytes(b"plab", "big")
 TABLES = {
@@ -29,6 +29,8 @@ TABLES = {
         'CREATE TABLE rows (position INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, "case" TEXT '
         "NOT NULL, result TEXT NOT NULL, versions TEXT NOT NULL)"
     ),
+    # Which process has a case in hand, where several share the file.
+    "claims": "CREATE TABLE claims (position INTEGER PRIMARY KEY, owner TEXT NOT NULL)",
     # Wall-clock time differs from run to run, so it stays out of the rows that are compared.
     "timings": "CREATE TABLE timings (key TEXT PRIMARY KEY, seconds REAL NOT NULL)",
 }
@@ -74,6 +76,12 @@ def look(path: Path, *, writing: bool) -> bool:
     if header:
         _check_header(header, path)
     return bool(header)
+
+
+def logged(path: Path) -> bool:
+    """Whether the file's header says that changes are in a write-ahead log beside it."""
+    with path.open("rb") as file:
+        return file.read(20)[18:] == b"\2\2"
 
 
 def _check_header(header: bytes, path: Path) -> None:

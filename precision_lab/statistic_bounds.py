@@ -232,6 +232,9 @@ class Statistic:
         square = self.roundings.rounded("mean_squared", "square", Interval(low**2, high**2))
         difference = Interval(squares.low - square.high, squares.high - square.low)
         low, high = self.roundings.rounded("variance", "sum", difference)
+        # Below zero it may overflow too, or m² before: to a NaN in some formats, left by any clamp.
+        below = self.roundings.limited("variance", "sum", -difference.low)
+        high = np.where(np.isfinite(below), high, np.inf)
         if self.plan.statistic == "one_pass_clamped":
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         return Interval(low, high)
@@ -345,7 +348,12 @@ class Statistic:
         """M = Σ(x_k − m_(k−1))(x_k − m_k), each factor off by the running mean's error E.
 
         No product is negative, for m_k lies between m_(k−1) and x_k. Σ of abs(x_k − m_k) is at most
-        √(n·M), and that of abs(x_k − m_(k−1)) at most √(2n·M).
+        √(n·M), and that of abs(x_k − m_(k−1)) at most √(2n·M); (A + e)(B + e') >= AB − E·abs(A) −
+        E·abs(B) − E². A product z that the format of the sum does not hold is rounded only as it is
+        added. Where the new sum is subnormal, the old one grew by z + e, abs(e) <= η, and nothing
+        else is lost; elsewhere the new one is at least fl(z), and the error factor of the order
+        holds, which for additions in turn asks nothing of z. So z counts as rounded first, to
+        z(1 + δ) + e, as the addends of other sums are.
         """
         n, moments = self.n, self.moments
         drift = self._welford_running()
@@ -357,7 +365,10 @@ class Statistic:
         u, _ = self.roundings.units("sum", "sum")
         v, tiny = self.roundings.units("sum", "square")
         high = (high + cross * np.sqrt(n * high) + n * drift**2) * (1 + u) ** 2 * (1 + v) + n * tiny
-        low = (low - cross * np.sqrt(n * low)) * (1 - u) ** 2 * (1 - v) - n * tiny
+        low = low - cross * np.sqrt(n * low) - n * drift**2
+        low = np.maximum(low, 0.0) * (1 - u) ** 2 * (1 - v) - n * tiny
+        w, lost = self._added("sum", "square")
+        low, high = low * (1 - w) - n * lost, high * (1 + w) + n * lost
         chain = orders["sequential"]
         if self.roundings.active("sum"):
             target = self.roundings.formats["sum"]

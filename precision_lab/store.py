@@ -9,13 +9,14 @@ cut may undo commits that were already reported as done.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from precision_lab import canonical
+from precision_lab.reader import decoded
 from precision_lab.results_file import (
     OtherResultsError,
     check,
@@ -25,36 +26,13 @@ from precision_lab.results_file import (
     transaction,
     translated,
 )
-from precision_lab.table import InputError
 from precision_lab.versions import __version__, code
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One finished case.
-
-    Parameters
-    ----------
-    position
-        The case's place in its sweep, from 0.
-    key
-        The hash of the case.
-    case, result, versions
-        Canonical JSON.
-    seconds
-        Time it took, not compared.
-    """
-
-    position: int
-    key: str
-    case: str
-    result: str
-    versions: str
-    seconds: float
+    from precision_lab.reader import Row
 
 
 class Store:
@@ -70,6 +48,8 @@ class Store:
         How many cases the sweep has.
     config
         The sweep as the user wrote it, for readers of the file.
+    made_by
+        The digest of the code that measured the rows; of this code by default.
 
     Raises
     ------
@@ -88,11 +68,14 @@ class Store:
         sweep: str,
         cases: int,
         config: Any = None,
+        made_by: str | None = None,
     ) -> None:
+        # Tells this process's claims from those of others.
+        self._owner = secrets.token_hex(8)
         self.path = None if path is None else Path(path)
         meta = {
             "version": __version__,
-            "code": code(),
+            "code": made_by or code(),
             "sweep": sweep,
             "cases": str(cases),
             "config": canonical.encode(config),
@@ -134,6 +117,52 @@ class Store:
         with translated(self.path):
             return {key for (key,) in self._connection.execute("SELECT key FROM rows")}
 
+    def claim(
+        self, positions: Iterable[int], *, take_over: bool = False
+    ) -> tuple[set[int], set[int]]:
+        """Take cases on, so that another process that shares the file begins with others.
+
+        A claim binds nobody: one of a process that was killed holds up nothing.
+
+        Parameters
+        ----------
+        positions
+            Places in the sweep.
+        take_over
+            Whether to take what others have claimed as well.
+
+        Returns
+        -------
+        mine, others
+            What is to be measured here, and what others are measuring; the rest is finished.
+        """
+        mine, others = set(), set()
+        with translated(self.path), transaction(self._connection):
+            for position in positions:
+                if self._one("SELECT 1 FROM rows WHERE position = ?", position):
+                    continue
+                owner = self._one("SELECT owner FROM claims WHERE position = ?", position)
+                if owner in (None, self._owner) or take_over:
+                    mine.add(position)
+                else:
+                    others.add(position)
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?)",
+                [(position, self._owner) for position in mine],
+            )
+        return mine, others
+
+    def _one(self, query: str, value: Any) -> Any:
+        """The only value that a query finds, or None."""
+        found = self._connection.execute(query, (value,)).fetchone()
+        return found and found[0]
+
+    def result(self, key: str) -> str | None:
+        """The stored result of a case, if it is finished."""
+        with translated(self.path):
+            found: str | None = self._one("SELECT result FROM rows WHERE key = ?", key)
+        return found
+
     def add(self, rows: Iterable[Row]) -> None:
         """Save rows in one transaction; a row whose key is there already changes nothing.
 
@@ -152,6 +181,9 @@ class Store:
                 "INSERT INTO timings VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
                 [(row.key, row.seconds) for row in rows],
             )
+            self._connection.executemany(
+                "DELETE FROM claims WHERE position = ?", [(row.position,) for row in rows]
+            )
 
     def rows(self) -> list[dict[str, Any]]:
         """The finished rows in the order of the sweep: key, case, result and versions of each.
@@ -159,7 +191,7 @@ class Store:
         The same whatever the number of processes, and however often the run was broken off.
         """
         with translated(self.path):
-            return _rows(self._connection)
+            return list(decoded(self._connection))
 
     def seconds(self) -> dict[str, float]:
         """The time that each finished case took, by key."""
@@ -171,66 +203,6 @@ class Store:
         with suppress(sqlite3.Error):
             # Fails without harm where the disk is full or another process has the file open.
             self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("DELETE FROM claims WHERE owner = ?", (self._owner,))
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Results:
-    """What a results file holds.
-
-    Parameters
-    ----------
-    sweep
-        What identifies the sweep.
-    cases
-        How many cases it has; `rows` has fewer while it is unfinished.
-    config
-        The sweep as the user wrote it.
-    rows
-        As `Store.rows` gives them.
-    """
-
-    sweep: str
-    cases: int
-    config: Any
-    rows: list[dict[str, Any]]
-
-
-def read(path: str | os.PathLike[str]) -> Results:
-    """Read a results file, which may be unfinished or being written, and change nothing.
-
-    Raises
-    ------
-    InputError
-        There is no such file, or it is something else, as for `Store`.
-    """
-    path = Path(path)
-    if not look(path, writing=False):
-        raise InputError(f"there is no results file {path}")
-    # A write-ahead log needs a file beside it even for reading. Where there is no log, nothing is
-    # being written, and the file can be read as it stands, on a read-only disk too.
-    logs = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
-    mode = "mode=ro" if any(log.exists() for log in logs) else "mode=ro&immutable=1"
-    uri = f"{path.absolute().as_uri()}?{mode}"
-    with translated(path), closing(connect(uri, uri=True)) as connection:
-        found = check(connection, path)
-        return Results(
-            sweep=found["sweep"],
-            cases=int(found["cases"]),
-            config=canonical.decode(found["config"]),
-            rows=_rows(connection),
-        )
-
-
-def _rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    query = 'SELECT key, "case", result, versions FROM rows ORDER BY position'
-    return [
-        {
-            "key": key,
-            "case": canonical.decode(case),
-            "result": canonical.decode(result),
-            "versions": canonical.decode(versions),
-        }
-        for key, case, result, versions in connection.execute(query)
-    ]

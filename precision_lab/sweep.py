@@ -5,25 +5,29 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from precision_lab import canonical
+from precision_lab import canonical, dealing, frames, reader
 from precision_lab.cases import Case
-from precision_lab.grid import Source, Sweep, capture, family
+from precision_lab.dealing import Deal
+from precision_lab.frames import frame
+from precision_lab.grid import Sweep
 from precision_lab.inputs.draws import whole
-from precision_lab.store import Results, Row, Store, read
+from precision_lab.reader import Row
+from precision_lab.sources import Source, capture, family
+from precision_lab.store import Store
 from precision_lab.sweep_worker import answer, measure_named
 from precision_lab.table import InputError
 from precision_lab.versions import versions
-from precision_lab.workers import Numbered, Workers
+from precision_lab.workers import Workers
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator
 
     import pandas as pd
 
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Case",
     "CaseError",
-    "Results",
+    "Run",
     "Source",
     "Sweep",
     "capture",
@@ -44,11 +48,37 @@ __all__ = [
     "sweep",
 ]
 
+# A grid, several, or one that is written down.
+Written: TypeAlias = "Sweep | Iterable[Sweep] | str | os.PathLike[str] | Mapping[str, Any]"
+
 MEASURE = "precision_lab.measure:measure"
 # Seconds of work that a kill may cost: the time between two commits.
 COMMIT = 0.2
-# Cases in the chunk that a worker gets at a time, where there are plenty.
-CHUNK = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a run came to.
+
+    Parameters
+    ----------
+    cases
+        Of the whole sweep.
+    wanted
+        Of the shard; all cases where there is one only.
+    before, measured, elsewhere
+        How many of those wanted were finished at the start, were measured by this run, and by
+        others meanwhile.
+    sweep
+        What identifies the sweep.
+    """
+
+    cases: int
+    wanted: int
+    before: int
+    measured: int
+    elsewhere: int
+    sweep: str
 
 
 class CaseError(RuntimeError):
@@ -56,7 +86,7 @@ class CaseError(RuntimeError):
 
 
 def sweep(
-    config: Sweep | Iterable[Sweep],
+    config: Written,
     *,
     path: str | os.PathLike[str] | None = None,
     jobs: int = 1,
@@ -67,7 +97,8 @@ def sweep(
     Parameters
     ----------
     config
-        A grid, or several whose cases follow each other.
+        A grid, or several whose cases follow each other; or the path of a TOML file that
+        describes one, or what such a file holds.
     path
         A results file: rows that it has are not measured again, so a run that was broken off goes
         on. None keeps the rows in memory.
@@ -91,32 +122,56 @@ def sweep(
     StoppedError
         The disk is full; the same call goes on from what is saved.
     """
-    with _filled(config, path, jobs, progress, MEASURE) as store:
+    with _filled(config, path, jobs=jobs, progress=progress) as (store, _):
         return frame(store.rows())
 
 
 def run(
-    config: Sweep | Iterable[Sweep],
+    config: Written,
     path: str | os.PathLike[str] | None,
     *,
     jobs: int = 1,
     progress: Progress | None = None,
+    shard: tuple[int, int] = (1, 1),
     measure: str = MEASURE,
-) -> None:
+) -> Run:
     """Measure what a results file lacks of a sweep; as `sweep`, without reading the rows.
+
+    Any number of runs may fill one file at a time: each begins with what no other has begun.
 
     Parameters
     ----------
     config, path, jobs, progress
         As for `sweep`.
+    shard
+        Which shard to measure and how many there are, to be merged afterwards.
     measure
         What measures a case, as ``module:function``, so that a worker process can import it.
+
+    Returns
+    -------
+    Run
     """
-    with _filled(config, path, jobs, progress, measure):
-        pass
+    with _filled(config, path, jobs=jobs, progress=progress, shard=shard, measure=measure) as (
+        _,
+        done,
+    ):
+        return done
 
 
-def cases_of(config: Sweep | Iterable[Sweep]) -> tuple[Case, ...]:
+def read(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """The rows of a results file, finished or not, as `sweep` gives them.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it holds something else.
+    """
+    with reader.opened(path) as results:
+        return frames.table(frames.flat_rows(results))
+
+
+def cases_of(config: Written) -> tuple[Case, ...]:
     """The cases of one grid or several, each once, in order.
 
     Raises
@@ -129,86 +184,71 @@ def cases_of(config: Sweep | Iterable[Sweep]) -> tuple[Case, ...]:
     return tuple({case.key: case for case in cases}.values())
 
 
-def _grids(config: Sweep | Iterable[Sweep]) -> list[Sweep]:
+def _grids(config: Written) -> list[Sweep]:
+    if isinstance(config, str | os.PathLike | Mapping):
+        # Here, for msgspec is slow to import.
+        from precision_lab.config import config_of, read_config
+
+        read = config_of(config) if isinstance(config, Mapping) else read_config(config)
+        return [read.sweep]
     grids = [config] if isinstance(config, Sweep) or not isinstance(config, Iterable) else config
     grids = list(grids)
     if not grids or not all(isinstance(grid, Sweep) for grid in grids):
-        raise InputError(f"the sweep is {config!r}: give a Sweep, or a list of them")
+        raise InputError(f"the sweep is {config!r}: give a Sweep, a list of them, or a TOML file")
     return grids
-
-
-def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """A table of stored rows, one column a field.
-
-    The columns of the case come first (`plan` is the plan's name, `plan_<switch>` are its switches
-    and `parameter_<name>` the input family's parameters, empty where a family has no such), then
-    those of the result, then `versions` and `key`.
-    """
-    import pandas as pd
-
-    return pd.DataFrame([_flat(row) for row in rows])
-
-
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    case = dict(row["case"])
-    plan, parameters = case.pop("plan"), case.pop("parameters")
-    kind, _, name = case["source"].partition(":")
-    name, _, layer = name.partition(":")
-    return {
-        "plan": plan["name"],
-        **{item.name: case[item.name] for item in fields(Case) if item.name in case},
-        "input": name,
-        "input_kind": kind,
-        "layer": layer,
-        **{f"parameter_{name}": value for name, value in parameters.items()},
-        **row["result"],
-        **{f"plan_{name}": value for name, value in plan.items() if name != "name"},
-        "versions": canonical.encode(row["versions"]),
-        "key": row["key"],
-    }
 
 
 @contextmanager
 def _filled(
-    config: Sweep | Iterable[Sweep],
+    config: Written,
     path: str | os.PathLike[str] | None,
+    *,
     jobs: int,
     progress: Progress | None,
-    measure: str,
-) -> Iterator[Store]:
-    """A store that has every case of the sweep."""
+    shard: tuple[int, int] = (1, 1),
+    measure: str = MEASURE,
+) -> Iterator[tuple[Store, Run]]:
+    """A store that has every case of the sweep, or of a shard."""
     jobs = whole("jobs", jobs, 1, 1024)
     grids = _grids(config)
     cases = cases_of(grids)
-    keys = [case.key for case in cases]
+    wanted = dealing.shard(list(enumerate(cases)), *shard)
+    digest = hashlib.sha256("\n".join(case.key for case in cases).encode("ascii")).hexdigest()
     with Store(
-        path,
-        sweep=hashlib.sha256("\n".join(keys).encode("ascii")).hexdigest(),
-        cases=len(cases),
-        config=[grid.record for grid in grids],
+        path, sweep=digest, cases=len(cases), config=[grid.record for grid in grids]
     ) as store:
-        done = store.keys()
-        missing = [item for item in enumerate(cases) if item[1].key not in done]
+        deal = Deal(store, wanted, jobs)
         report = progress or (lambda _done, _total: None)
-        report(len(done), len(cases))
-        if missing:
-            few = jobs == 1
-            replies = _alone(missing, measure) if few else _together(missing, measure, jobs)
+        report(deal.before, len(wanted))
+        measured = 0
+        if deal.left:
+            replies = _alone(deal, measure) if jobs == 1 else _together(deal, measure, jobs)
             # Closed at once when something is raised, so that no worker outlives this call.
             with closing(replies):
-                _save(replies, store, cases, report)
-        yield store
+                measured = _save(replies, store, dict(wanted), deal, report)
+        yield (
+            store,
+            Run(
+                cases=len(cases),
+                wanted=len(wanted),
+                before=deal.before,
+                measured=measured,
+                elsewhere=deal.elsewhere,
+                sweep=digest,
+            ),
+        )
 
 
 def _save(
     replies: Iterable[dict[str, Any] | None],
     store: Store,
-    cases: Sequence[Case],
+    cases: Mapping[int, Case],
+    deal: Deal,
     report: Progress,
-) -> None:
+) -> int:
     """Save the rows of the replies, a batch a fraction of a second; None is a pause."""
     made_by = canonical.encode(versions())
-    done, saved = len(store.keys()), time.monotonic()
+    measured, told, saved = 0, deal.before, time.monotonic()
     failed: list[dict[str, Any]] = []
     batch: list[Row] = []
     try:
@@ -218,8 +258,11 @@ def _save(
                     failed.append(reply)
                 else:
                     batch.append(_row(cases[reply["position"]], reply, made_by))
-                done += 1
+                    measured += 1
+            done = deal.before + deal.elsewhere + measured + len(failed)
+            if done != told:
                 report(done, len(cases))
+                told = done
             if batch and time.monotonic() - saved >= COMMIT:
                 # Emptied first: rows that could not be saved are not tried again below.
                 batch, rows = [], batch
@@ -236,40 +279,32 @@ def _save(
             f"{len(failed)} of {len(cases)} cases could not be measured, the others are saved; "
             f"the first is {cases[first['position']].text}: {first['error']}"
         )
+    if told != len(cases):
+        # Others finished the last ones.
+        report(len(cases), len(cases))
+    return measured
 
 
 def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> Row:
     return Row(
         position=reply["position"],
         key=case.key,
-        case=canonical.encode(case.record),
+        case=canonical.encode(case.identity),
         result=reply["result"],
         versions=made_by,
         seconds=reply["seconds"],
     )
 
 
-def _alone(cases: list[Numbered], measure: str) -> Generator[dict[str, Any] | None]:
+def _alone(deal: Deal, measure: str) -> Generator[dict[str, Any] | None]:
     """Measure in this process."""
     measure_case = measure_named(measure)
-    for position, case in cases:
-        yield answer(position, case, measure_case)
+    for chunk in deal:
+        for position, case in chunk:
+            yield answer(position, case, measure_case)
 
 
-def _together(cases: list[Numbered], measure: str, jobs: int) -> Generator[dict[str, Any] | None]:
+def _together(deal: Deal, measure: str, jobs: int) -> Generator[dict[str, Any] | None]:
     """Measure in worker processes."""
-    with Workers(measure, jobs, chunks(cases, jobs)) as workers:
+    with Workers(measure, jobs, deal) as workers:
         yield from workers.answers(idle=COMMIT)
-
-
-def chunks(cases: list[Numbered], jobs: int) -> list[list[Numbered]]:
-    """Split cases so that those that share inputs stay together and no process ends up alone."""
-    size = min(CHUNK, -(-len(cases) // (4 * jobs)))
-    found: list[list[Numbered]] = []
-    for _, group in itertools.groupby(cases, key=lambda item: item[1].stored):
-        members = list(group)
-        if found and len(found[-1]) + len(members) <= size:
-            found[-1].extend(members)
-        else:
-            found.append(members)
-    return found

@@ -53,8 +53,14 @@ def nearest(name: str, choices: Iterable[str], *, most: int = 3) -> list[str]:
 
 def unknown(kind: str, name: object, choices: Iterable[str]) -> InputError:
     """The error for a name that is in no row: it names the value and the nearest rows."""
-    near = ", ".join(nearest(str(name), choices))
-    return InputError(f"unknown {kind} {str(name)!r}: the nearest are {near}")
+    return InputError(f"unknown {kind} {str(name)!r}: {the_nearest(str(name), choices)}")
+
+
+def the_nearest(name: str, choices: Iterable[str]) -> str:
+    """The nearest choices as the end of a sentence; "" where there is no choice."""
+    near = nearest(name, choices)
+    verb = "nearest is" if len(near) == 1 else "nearest are"
+    return f"the {verb} {', '.join(near)}" if near else ""
 
 
 class Table(Mapping[str, T]):
@@ -79,7 +85,7 @@ class Table(Mapping[str, T]):
 
     def _unused(self, name: str) -> str:
         if name in self._rows or name in self._aliases:
-            message = f"two rows of the table of {self.kind}s answer to {name!r}"
+            message = f"two rows of the table {self.kind!r} answer to {name!r}"
             raise ValueError(message)
         return name
 
@@ -119,4 +125,4 @@ class Table(Mapping[str, T]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} {self.kind}s: {', '.join(self._rows)}>"
+        return f"<{self.kind}, {len(self)} rows: {', '.join(self._rows)}>"

@@ -15,8 +15,9 @@ import numpy as np
 __version__ = "0.1.0"
 
 PACKAGE = Path(__file__).parent
-# Folders whose code shows or judges rows and computes none.
-SHOWS = {"analyses", "charts", "cli", "conformance", "report"}
+# Folders and files whose code asks for rows, moves, shows or judges them, and computes none.
+SHOWS = {"analyses", "charts", "cli", "config", "conformance", "export.py", "frames.py",
+         "merging.py", "report"}  # fmt: skip
 
 
 def versions() -> dict[str, str]:

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 from collections import Counter, deque
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Self
 
 from precision_lab import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from precision_lab.cases import Case
-
-# A case and its place in the sweep.
-Numbered: TypeAlias = "tuple[int, Case]"
+    from precision_lab.dealing import Numbered
 
 # Cases that a worker has at hand: the one it measures, and one so that it never waits.
 _AHEAD = 2
@@ -39,6 +37,24 @@ main(sys.argv[1])
 """
 
 
+@contextmanager
+def _interrupts_kept_back() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach, from their first instruction on.
+
+    It reaches every process of the terminal, also one whose Python is just starting and would die
+    of it with a traceback. A new process inherits which signals are blocked; here an interrupt
+    waits until they are as before.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Worker:
     """One process, the cases it has at hand and the ones it is to get."""
 
@@ -48,12 +64,13 @@ class Worker:
         self.ready = False
         # One thread each, whatever NumPy is linked against: the workers share the cores.
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        self.process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
-            [sys.executable, "-c", _START, measure, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**threads, **os.environ},
-        )
+        with _interrupts_kept_back():
+            self.process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
+                [sys.executable, "-c", _START, measure, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**threads, **os.environ},
+            )
         self._reader = threading.Thread(target=self._listen, args=(answers,), daemon=True)
         self._reader.start()
 
@@ -95,19 +112,21 @@ class Workers:
     measure
         ``module:function`` from a case to its result.
     jobs
-        How many processes.
+        How many processes at most.
     chunks
-        Numbered cases; one chunk goes to one worker, which shares what its cases share.
+        Numbered cases; one chunk goes to one worker, which shares what its cases share. The next is
+        asked for when a worker is free to begin it.
     """
 
     def __init__(self, measure: str, jobs: int, chunks: Iterable[list[Numbered]]) -> None:
         self._measure = measure
-        self._chunks = deque(chunks)
+        self._chunks = iter(chunks)
+        # What a dead worker had, to be given out first.
+        self._returned: deque[list[Numbered]] = deque()
         self._answers: queue.SimpleQueue[tuple[Worker, bytes]] = queue.SimpleQueue()
         self._deaths: Counter[int] = Counter()
         self._workers: set[Worker] = set()
-        for _ in range(min(jobs, len(self._chunks))):
-            self._add()
+        self._jobs = jobs
 
     def __enter__(self) -> Self:
         return self
@@ -124,8 +143,8 @@ class Workers:
         RuntimeError
             A worker ended before it was ready: no case will fare better.
         """
-        for worker in self._workers:
-            self._feed(worker)
+        while len(self._workers) < self._jobs and (chunk := self._next()):
+            self._add(chunk)
         while any(worker.at_hand for worker in self._workers):
             try:
                 worker, line = self._answers.get(timeout=idle)
@@ -143,14 +162,20 @@ class Workers:
             self._feed(worker)
             yield answer
 
-    def _add(self) -> Worker:
+    def _next(self) -> list[Numbered] | None:
+        """The next chunk, if there is one."""
+        return self._returned.popleft() if self._returned else next(self._chunks, None)
+
+    def _add(self, chunk: list[Numbered]) -> None:
+        """Start a worker on a chunk."""
         worker = Worker(self._measure, self._answers)
         self._workers.add(worker)
-        return worker
+        worker.todo.extend(chunk)
+        worker.feed()
 
     def _feed(self, worker: Worker) -> None:
-        if not worker.todo and self._chunks:
-            worker.todo.extend(self._chunks.popleft())
+        if not worker.todo:
+            worker.todo.extend(self._next() or ())
         worker.feed()
 
     def _bury(self, worker: Worker) -> Iterator[dict[str, Any]]:
@@ -176,6 +201,6 @@ class Workers:
                     "bad_input": False,
                 }
         if left:
-            self._chunks.appendleft(left)
-        if self._chunks:
-            self._feed(self._add())
+            self._returned.append(left)
+        if chunk := self._next():
+            self._add(chunk)

@@ -11,9 +11,10 @@ from precision_lab.bounds import STEPS, _Bound, bound, bound_terms
 from precision_lab.emulate import Run, emulate
 from precision_lab.formats import formats
 from precision_lab.norms import check
-from precision_lab.plans import plans
+from precision_lab.plans import ONE_PASS, plans
 from precision_lab.reduce import orders
 from precision_lab.statistic_bounds import Roundings
+from precision_lab.switches import FORMAT_SWITCHES
 from precision_lab.table import InputError
 from precision_lab.truth import truth
 
@@ -228,6 +229,79 @@ def test_sums_that_always_round_one_way():
         with np.errstate(all="ignore"):
             assert_enclosed(sums, trace, _Bound(sums, check("rms", x, eps=0.0)))
         assert 0 == exceeding((x, None, None), 0.0, sums, "rms")
+
+
+WELFORD = plans["late"].replace(statistic="welford", output_format="float64", eps_place="missing")
+
+
+def test_welford_products_vanish_in_a_narrower_sum():
+    """Products below half of the sum's smallest number leave nothing: there is no bound."""
+    plan = WELFORD.replace(sum_format="float16")
+    x = np.array([[float.fromhex(h) for h in ("0x1.0fp-11", "0x1.c08p-14", "0x1.4dcp-13")]])
+    y = emulate(x.astype(np.float16), eps=0.0, plan=plan, norm="layer")
+    assert np.isinf(y).all()
+    assert np.isinf(bound(x.astype(np.float16), eps=0.0, plan=plan, norm="layer")).all()
+
+
+@settings(max_examples=150)
+@given(
+    sums=st.sampled_from(["float16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"]),
+    statistic=st.sampled_from(["welford", "two_pass", "mean_square", *ONE_PASS]),
+    square=st.sampled_from(["float32", "float64", "bfloat16", "float16"]),
+    order=st.sampled_from(["sequential", "kahan", "lanes:8x3", "wider:float64"]),
+    eps_place=st.sampled_from(["missing", "inside", "sum"]),
+    data=st.data(),
+)
+def test_sums_whose_addends_are_wider_near_the_subnormals(
+    *, sums, statistic, square, order, eps_place, data
+):
+    """Whatever the statistic, its enclosure holds where the addends are small in the sum."""
+    plan = WELFORD.replace(
+        statistic=statistic, sum_format=sums, square_format=square, order=order, eps_place=eps_place
+    )
+    norm = data.draw(st.sampled_from(["rms", "layer"]))
+    n = data.draw(st.sampled_from([1, 2, 3, 5, 17]))
+    # Σx² within a few powers of four of the smallest number of the sum's format.
+    size = np.sqrt(formats[sums].smallest) * 2.0 ** data.draw(st.integers(-2, 5))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    shift = data.draw(st.sampled_from([0.0, 0.0, 3.0]))
+    x = ((rng.standard_normal((8, n)) + shift) * size).astype(np.float32)
+    trace = []
+    emulate(x, eps=0.0, plan=plan, norm=norm, trace=trace)
+    with np.errstate(all="ignore"):
+        assert_enclosed(plan, trace, _Bound(plan, check(norm, x, eps=0.0)))
+    assert 0 == exceeding((x, None, None), 0.0, plan, norm)
+
+
+def test_prescaled_float64_rows_at_the_ends_of_the_range():
+    """A row that `row_max` scales by 2^500 and more has the bound of the row in the middle."""
+    double = dict.fromkeys(FORMAT_SWITCHES, "float64")
+    plan = plans["late"].replace(prescale="row_max", **double)
+    rows = np.array([[3.0, 4.0]]) * np.ldexp(1.0, [[-1000], [-600], [0], [900]])
+    limit = bound(rows, eps=0.0, plan=plan)
+    assert (limit == limit[2]).all()
+    assert (limit < 1e-11).all()
+    assert np.isfinite(bound([3e-200, 4e-200], eps=5e-324, plan=plan)).all()
+
+
+@pytest.mark.parametrize("statistic", ONE_PASS)
+def test_a_mean_that_overflows_where_the_squares_do_not(statistic):
+    """Where Σx alone overflows, to a NaN that no clamp mends, an rms norm has no bound either."""
+    plan = plans["late"].replace(
+        statistic=statistic, sum_format="float8_e4m3fn", order="wider:float64"
+    )
+    x = np.full((1, 1700), 0.3, np.float32)
+    assert np.isnan(emulate(x, eps=1.0, plan=plan, norm="rms")).all()
+    assert np.isinf(bound(x, eps=1.0, plan=plan, norm="rms")).all()
+    assert np.isfinite(bound(x[:, :600], eps=1.0, plan=plan, norm="rms")).all()
+
+
+def test_a_row_that_rounds_up_to_a_power_of_two_has_the_scale_of_its_plan():
+    """Where x is not rounded on its way in, `row_max` scales by x itself, in the bound too."""
+    plan = plans["late"].replace(compute_format="float8_e4m3fn", prescale="row_max")
+    inputs = check("rms", np.array([[0.99, 0.5]]), eps=0.0)
+    assert 1.0 == _Bound(plan, inputs, only={"output"}).scale[0, 0]
+    assert 0.5 == _Bound(plan, inputs).scale[0, 0]
 
 
 def test_rows_without_a_bound():

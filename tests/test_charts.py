@@ -128,6 +128,58 @@ def test_dots_say_the_largest_value_of_each_group():
     assert drawn.alt.startswith(expected)
 
 
+def losing(values):
+    """Made-up rows, of which all of one plan in float16 are lost and some of the other."""
+    rows = made_up(values).assign(gone=0, rows=4)
+    half = rows["format"] == "float16"
+    rows.loc[half & (rows["plan"] == "late"), ["gone", "error", "total"]] = [4, math.nan, math.nan]
+    rows.loc[half & (rows["plan"] == "all-low") & (rows["k"] == 0), "gone"] = 3
+    return rows
+
+
+def test_dots_tell_lost_rows():
+    """A lane that lost all of its rows says so, one that lost some says how many."""
+    options = {"by": "format", "series": "plan", "value": "error", "beside": "total"}
+    rows = losing((0.5,))
+    drawn = charts.dots(rows, **WORDS, xlabel="ulp", **options, lost=("gone", "rows"))
+    assert "float16 late: 12 of 12 rows lost; " in drawn.alt
+    assert "float16 all-low: 0.5, beside it 0.5, 3 of 12 rows lost; " in drawn.alt
+    text = charts.svg(drawn)
+    assert "all lost" in text
+    assert "0.5, 3 of 12 lost" in text
+    plain = charts.dots(rows.assign(gone=0), **WORDS, xlabel="ulp", **options)
+    assert "lost" not in plain.alt
+
+
+def test_lines_tell_lost_rows():
+    """Crosses stand where rows are lost, and the words count them."""
+    options = {"x": "k", "y": "error", "series": "plan", "panel": "format"}
+    drawn = charts.lines(
+        losing((0.5,)), **WORDS, xlabel="k", ylabel="ulp", **options, lost=("gone", "rows")
+    )
+    assert "float16 late: 12 of 12 rows lost; " in drawn.alt
+    assert "rows lost" in charts.svg(drawn)
+
+
+def test_errors_of_lost_rows_are_no_errors():
+    """Each kind of error is masked by its own losses; other columns stay."""
+    rows = pd.DataFrame({
+        "arithmetic_rows_lost": [0, 1, 0], "total_rows_lost": [0, 1, 2], "rows": 3,
+        "arithmetic_ulp_max": [0.5, 9.0, 1.0], "total_relative_rms": [0.5, 9.0, 1.0],
+    })  # fmt: skip
+    found = charts.surviving(rows)
+    assert found["arithmetic_ulp_max"].tolist()[::2] == [0.5, 1.0]
+    assert found["total_relative_rms"].tolist()[:1] == [0.5]
+    assert [1, 2] == [found[name].isna().sum() for name in found.columns[-2:]]
+    assert found["rows"].tolist() == [3, 3, 3]
+
+
+@given(st.floats(0, exclude_min=True, allow_infinity=False, allow_nan=False))
+def test_at_most_is_never_less(value):
+    """A number that is printed as a limit is one."""
+    assert value <= float(charts.at_most(value).replace(",", ""))
+
+
 def test_strips_say_where_rows_are_lost():
     """A loss is told by its place, and no loss as none."""
     rows = made_up((0.0,))

@@ -6,6 +6,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
+from conftest import optional
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_plans import random_plans
@@ -15,7 +16,7 @@ from precision_lab.bounds import STEPS
 from precision_lab.emulate import Run, emulate
 from precision_lab.formats import formats
 from precision_lab.norms import check
-from precision_lab.plans import plans
+from precision_lab.plans import plans, scaled_eps
 from precision_lab.switches import CHOICES, FORMAT_SWITCHES
 from precision_lab.table import InputError
 from precision_lab.truth import truth
@@ -116,6 +117,26 @@ def test_hf_llama_is_the_plain_numpy_recipe():
     assert expected.tobytes() == actual.tobytes()
 
 
+def test_hf_llama_rounds_to_the_input_what_the_module_returns_wider():
+    """With a float32 weight the module returns float32, and the plan that, in the input's format.
+
+    The plan rounds once, so that a product next to a midpoint may differ.
+    """
+    assert "with a wider weight the module returns the weight's format" in plans["hf-llama"].summary
+    torch = optional("torch")
+    models = optional("transformers.models.llama.modeling_llama")
+    x, g = normal(0, 200, 576), normal(1, 576, format="float32")
+    norm = models.LlamaRMSNorm(576, eps=1e-6)
+    norm.weight.data = torch.from_numpy(g)
+    with torch.no_grad():
+        returned = norm(torch.from_numpy(x.astype(np.float32)).to(torch.bfloat16))
+    assert torch.float32 == returned.dtype
+    expected = returned.to(torch.bfloat16).float().numpy()
+    actual = emulate(x, g, eps=1e-6, plan="hf-llama")
+    assert BF16 == actual.dtype
+    assert np.mean(expected == actual.astype(np.float32)) >= 0.9999
+
+
 def test_errors_of_known_plans():
     """Errors on N(0, 1) in bf16, in ulp: half for late, 1.4 for early, and 100 in turn in bf16."""
     x, g = normal(0, 16, 4096), normal(1, 4096)
@@ -184,6 +205,32 @@ def test_prescaling_does_not_change_the_function(prescale, norm):
             expected = emulate(x, g, eps=eps, plan=plan, norm=norm)
             scaled = emulate(x, g, eps=eps, plan=plan.replace(prescale=prescale), norm=norm)
             assert expected.tobytes() == scaled.tobytes()
+
+
+@pytest.mark.parametrize("place", CHOICES["eps_place"])
+def test_row_max_scales_whatever_float64_holds(place):
+    """Rows and eps at float64's ends are scaled into its middle, s² itself being out of range."""
+    double = dict.fromkeys(FORMAT_SWITCHES, "float64")
+    plan = LATE.replace(prescale="row_max", eps_place=place, **double)
+    for size in (3e-200, 2.0**-1070, 1.0, 3e300):
+        y = emulate([size, -size], eps=0.0, plan=plan)
+        assert [1.0, -1.0] == pytest.approx(y.tolist(), rel=1e-15)
+    # eps far above the row, as far above it as float64 lets it be, and far below.
+    if place in ("inside", "max"):
+        for size, eps in ((3e-200, 5e-324), (1e-100, 1e300), (2.0**990, 1e-300)):
+            expected = pytest.approx(size / np.sqrt(eps), rel=1e-15, abs=0) if size < 1 else 1.0
+            assert [expected] == emulate([size], eps=eps, plan=plan).tolist()
+
+
+def test_scaled_eps_is_rounded_once():
+    """eps · s² is exact where float64 holds it, and one rounding among the subnormals."""
+    scale = np.array([2.0**1000, 2.0**537, 1.0, 2.0**-8, 2.0**-300, 2.0**-537])
+    expected = [2.0**926, 1.0, 2.0**-1074, 0.0, 0.0, 0.0]
+    assert expected == scaled_eps(2.0**-1074, scale).tolist()
+    # 2.5 + 2^-51 in units of the smallest number: two roundings bring it to the tie, and to 2.
+    eps, scale = (2.5 + 2.0**-51) * 2.0**-1000, np.array([2.0**-37])
+    assert 3 * 2.0**-1074 == scaled_eps(eps, scale)[0]
+    assert 2 * 2.0**-1074 == (eps * scale * scale)[0]
 
 
 def test_row_max_brings_rows_to_one():

@@ -14,9 +14,10 @@ import pytest
 from precision_lab import canonical
 from precision_lab.cases import Case
 from precision_lab.formats import formats
-from precision_lab.grid import Source, Sweep, capture, family
+from precision_lab.grid import Sweep
 from precision_lab.inputs import captures, families
 from precision_lab.plans import plans
+from precision_lab.sources import capture, family
 from precision_lab.table import InputError
 
 CASE = Case(
@@ -74,7 +75,14 @@ class TestCase:
     def test_every_field_was_changed_above(self):
         """A field that is added must be in the key as well."""
         changed = {mark.args[1][at][0] for mark in self.marks() for at in range(len(mark.args[1]))}
-        assert {field.name for field in dataclasses.fields(Case)} == changed
+        assert {field.name for field in dataclasses.fields(Case)} == {*changed, "path"}
+
+    def test_where_a_file_lies_is_no_part_of_it(self):
+        """The same capture on two machines gives the same rows; a worker is told its path."""
+        moved = dataclasses.replace(CASE, path="/elsewhere/a.safetensors")
+        assert CASE.key == moved.key
+        assert CASE.identity == moved.identity
+        assert moved == Case(**canonical.decode(canonical.encode(moved.record)))
 
     def marks(self):
         """How the test above is parametrised."""
@@ -169,6 +177,23 @@ class TestSweep:
         one = Sweep(norm="layer", inputs=capture("minilm", layers[3].name)).cases()
         assert [cases[3].key] == [case.key for case in one]
 
+    def test_inputs_with_axes_of_their_own(self):
+        """Seeds, gains and biases of one source go before those of the sweep."""
+        own = family("normal").replace(seeds=(5, 6), gains=("none",))
+        cases = Sweep(inputs=[own, "uniform"], seeds=[1, 2], gains=["random", "ones"]).cases()
+        expected = [("family:normal", seed, "none") for seed in (5, 6)] + [
+            ("family:uniform", seed, gain) for seed in (1, 2) for gain in ("random", "ones")
+        ]
+        assert expected == [(case.source, case.seed, case.gain) for case in cases]
+
+    def test_captures_with_other_gains(self):
+        """Seeds count where something is made from them, and a sweep's own gains do not."""
+        layer = captures["smollm2"].load().layers[0].name
+        source = capture("smollm2", layer).replace(seeds=(5, 6), gains=("own", "random"))
+        cases = Sweep(inputs=source, gains="none", seeds=9).cases()
+        expected = [("own", "own", 0), ("random", "own", 5), ("random", "own", 6)]
+        assert expected == [(case.gain, case.bias, case.seed) for case in cases]
+
     def test_captures_of_another_norm_are_left_out(self):
         """An RMSNorm's inputs say nothing about LayerNorm."""
         sweep = Sweep(norm=["rms", "layer"], inputs=[capture("minilm"), capture("smollm2")])
@@ -212,6 +237,8 @@ class TestRefusals:
             ("gains", "randm", "unknown gain 'randm'.*random"),
             ("biases", "", "unknown bias ''"),
             ("scales", "tensor", "unknown scale 'tensor'.*per_tensor"),
+            ("hidden", 2**31 + 1, "hidden is 2147483649: give an integer up to 2147483648"),
+            ("seeds", 2**64, "seed is 18446744073709551616: give an integer up to"),
             ("formats", [], "formats is empty"),
             ("seeds", range(0), "seeds is empty"),
         ],
@@ -222,31 +249,18 @@ class TestRefusals:
             Sweep(**{axis: value})
         assert "\n" not in str(caught.value)
 
+    def test_more_elements_than_are_ever_made(self):
+        """The product counts, and captures, which have their own shapes, do not."""
+        with pytest.raises(InputError, match="65536 rows of 65536 are 4294967296 elements"):
+            Sweep(rows=[1, 65536], hidden=[65536, 1])
+        assert Sweep(rows=65536, hidden=65536, inputs=capture("smollm2")).cases()
+
     def test_no_case_at_all(self):
         """A grid without a case is an error, not an empty table."""
         with pytest.raises(InputError, match=r"no case.*hf-llama.*layer"):
             Sweep(norm="layer", plans="hf-llama").cases()
 
-    def test_sources(self):
-        """Families and captures check their own parts."""
-        with pytest.raises(InputError, match=r"unknown parameter .*normal'? .*'scal'.*scale"):
-            family("normal", scal=2.0)
-        with pytest.raises(InputError, match="unknown input family"):
-            family("norml")
-        with pytest.raises(InputError, match=r"unknown capture 'smolm'.*smollm2"):
-            capture("smolm")
-        with pytest.raises(InputError, match=r"unknown layer of smollm2 'model.nrm'.*model.norm"):
-            capture("smollm2", "model.nrm")
-        with pytest.raises(InputError, match="scale"):
-            family("normal", scale="big")
-
     def test_a_misspelt_axis(self):
         """Python names it."""
         with pytest.raises(TypeError, match="format"):
             Sweep(format="bfloat16")
-
-
-def test_source_is_a_record():
-    """What `family` and `capture` give can be compared and printed."""
-    assert family("normal") == Source(kind="family", name="normal", parameters={"scale": 1.0})
-    assert "smollm2" in repr(capture("smollm2"))

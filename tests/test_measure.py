@@ -15,10 +15,11 @@ import pytest
 from precision_lab import canonical
 from precision_lab.bounds import STEPS
 from precision_lab.formats import formats
-from precision_lab.grid import Sweep, capture, family
+from precision_lab.grid import Sweep
 from precision_lab.inputs import captures, families, make_gain, make_inputs
 from precision_lab.measure import made_tensors, measure
 from precision_lab.plans import plans
+from precision_lab.sources import capture, family
 from precision_lab.truth import truth
 
 if TYPE_CHECKING:

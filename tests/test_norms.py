@@ -109,7 +109,7 @@ def test_bad_arguments_are_named(x, weight, eps, words):
 
 def test_unknown_norms_and_offsets_are_named():
     """The nearest norm is told; an offset must be a number."""
-    with pytest.raises(InputError, match="'lay': the nearest are layer"):
+    with pytest.raises(InputError, match="'lay': the nearest is layer"):
         check("lay", [1.0], eps=0)
     with pytest.raises(InputError, match="weight_offset is nan"):
         check("rms", [1.0], eps=0, weight_offset=float("nan"))

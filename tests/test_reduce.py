@@ -183,6 +183,14 @@ def test_unknown_orders_are_refused(name):
     assert name not in orders
 
 
+@pytest.mark.parametrize("name", ["blocked:0", "blocked:x", "lanes:3x4", "lanes:256", "wider:"])
+def test_the_rule_of_a_parameter_is_told(name):
+    """A name whose parameters are wrong is answered with the rule, and its example is an order."""
+    with pytest.raises(InputError, match=f"no order '{name}': write ") as told:
+        orders[name]
+    assert str(told.value).rpartition("such as ")[2] in orders
+
+
 def test_parametrised_orders_are_found():
     """Any block size, width, vector and format makes an order, named as it was asked for."""
     assert "lanes:512x8" in orders

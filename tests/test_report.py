@@ -245,8 +245,11 @@ def test_results_of_another_sweep_are_kept_aside(house, tmp_path):
     old = (tmp_path / "out" / "good.sqlite").read_bytes()
     for number, hidden in ((1, "hidden=17"), (2, "hidden=18")):
         house("good", GOOD.replace("hidden=16", hidden))
-        result = report(out=tmp_path / "out")
+        lines = []
+        result = report(out=tmp_path / "out", notice=lines.append)
         assert f"kept as good.older-{number}.sqlite" in result.pages[0].note
+        assert 1 == len(lines)
+        assert lines[0].endswith(f"another sweep: kept as good.older-{number}.sqlite")
         assert result.exit_code == 0
     assert old == (tmp_path / "out" / "good.older-1.sqlite").read_bytes()
 
@@ -278,7 +281,7 @@ def test_a_partial_run_keeps_the_other_pages_in_the_index(house, tmp_path):
 def test_an_unknown_analysis_is_refused_with_the_nearest(house, tmp_path):
     """Before anything is written."""
     house("good", GOOD)
-    with pytest.raises(InputError, match=r"unknown analysis 'goood': the nearest are good"):
+    with pytest.raises(InputError, match=r"unknown analysis 'goood': the nearest (is|are) good"):
         report(["goood"], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -291,6 +294,19 @@ def test_a_file_in_the_place_of_the_folder_is_refused(house, tmp_path, out):
     with pytest.raises(InputError, match=r"cannot be written to .*: .*file is a file$"):
         report(out=tmp_path / out)
     assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("blocked", ["good", "good.html/x", "index.html/x", "good/dots.svg/x"])
+def test_a_blocked_path_is_found_before_anything_is_measured(house, tmp_path, monkeypatch, blocked):
+    """What stands in the way of a page or a figure is named at once, and left."""
+    house("good", GOOD)
+    path = tmp_path / "out" / blocked
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    monkeypatch.setattr(build, "sweep", pytest.fail)
+    with pytest.raises(InputError, match=r"cannot be written to .* is a (file|folder)$"):
+        report(out=tmp_path / "out")
+    assert path.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -315,13 +331,13 @@ def test_a_full_disk_ends_the_run(house, tmp_path, monkeypatch, error):
 
 
 def test_worst_cases_are_exact_and_worst_first():
-    """Hexadecimal cells are the row's own values; infinity comes before any number."""
+    """Hexadecimal cells are the row's own values; what loses rows comes before any number."""
     rows = sweep(
         Sweep(plans=("late", "all-low"), formats=("float16", "float8_e4m3fn"), hidden=600, rows=2)
     )
     cells = worst_cases(rows)
     found = [cell["error, ulp"].text for cell in cells]
-    assert "inf" == found[0]
+    assert "2 of 2 rows lost" == found[0]
     assert 4 == len(cells)
     best = rows.sort_values("worst_ulp", key=abs, ascending=False)
     for cell, (_, row) in zip(cells, best.iterrows(), strict=True):

@@ -16,8 +16,10 @@ import pytest
 
 import precision_lab.results_file
 from precision_lab import canonical
+from precision_lab.reader import Row, read
+from precision_lab.reader import opened as opened_file
 from precision_lab.results_file import OtherResultsError, StoppedError
-from precision_lab.store import Row, Store, read
+from precision_lab.store import Store
 from precision_lab.table import InputError
 
 
@@ -110,6 +112,27 @@ class TestRows:
         before = killed.read_bytes()
         assert [1] == values(read(killed).rows)
         assert before == killed.read_bytes()
+
+    def test_a_copy_without_its_log(self, path):
+        """What was moved into the file itself before the copy was made is read, and only that."""
+        with opened(path) as store:
+            store.add([row(1)])
+            store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            store.add([row(2)])
+            copy = path.with_name("copy.sqlite")
+            shutil.copy(path, copy)
+        assert [1] == values(read(copy).rows)
+        assert [copy, path] == sorted(path.parent.iterdir())
+
+    def test_a_reader_sees_one_moment(self, path):
+        """Rows that are added meanwhile are in the next reading."""
+        with opened(path) as store:
+            store.add([row(1)])
+            with opened_file(path) as reader:
+                store.add([row(2)])
+                assert [1] == values(list(reader.rows()))
+                assert 1 == reader.count()
+            assert [1, 2] == values(read(path).rows)
 
 
 class TestRefusals:
@@ -208,10 +231,10 @@ class TestRefusals:
 
     def test_another_layout(self, path, monkeypatch):
         """A file of an older or newer layout is refused by number."""
-        monkeypatch.setattr(precision_lab.results_file, "SCHEMA_VERSION", 2)
+        monkeypatch.setattr(precision_lab.results_file, "SCHEMA_VERSION", 3)
         opened(path).close()
         monkeypatch.undo()
-        self.refused(path, "layout 2 .* layout 1: name another file")
+        self.refused(path, "layout 3 .* layout 2: name another file")
 
     def test_another_version(self, path, monkeypatch):
         """Rows of another version may have other numbers."""

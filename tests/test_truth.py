@@ -397,7 +397,7 @@ def test_bad_requests_are_named():
     case = truth("rms", [math.nan, 1.0], eps=1e-6)
     with pytest.raises(InputError, match="'bf61': the nearest are bf16"):
         case.round("bf61")
-    with pytest.raises(InputError, match="'saturated': the nearest are saturate"):
+    with pytest.raises(InputError, match="'saturated': the nearest is saturate"):
         case.round("bfloat16", "saturated")
     with pytest.raises(InputError, match="float4_e2m1fn has neither NaN nor infinity"):
         case.round("float4_e2m1fn")

@@ -79,13 +79,25 @@ def total(a: Pair) -> Pair:
     return high, low
 
 
+def to_odd(nearest: Floats, rest: Floats) -> Floats:
+    """The exact `nearest` + `rest` rounded to odd, where `nearest` is its nearest float64.
+
+    A zero has the sign of `rest`. Where `rest` is NaN, as it is beside an infinity, `nearest`
+    stands.
+    """
+    inexact = np.abs(rest) > 0
+    if not inexact.any():
+        return nearest
+    bits = nearest.view(np.int64)
+    outward = (rest < 0) == np.signbit(nearest)
+    step = np.where(inexact & ((bits & 1) == 0), np.where(outward, 1, -1), 0)
+    return np.asarray(bits + step).view(np.float64)
+
+
 def round_to_odd(high: Floats, low: Floats) -> Floats:
     """high + low in one float64: itself where that is exact, else the neighbour with last bit 1.
 
     Rounding the result once more, to at most 51 bits, is then as good as rounding the exact sum
     (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
     """
-    value, rest = two_sum(high, low)
-    even = (value.view(np.int64) & 1) == 0
-    toward = np.where(rest > 0, np.inf, -np.inf)
-    return np.where((rest != 0) & even, np.nextafter(value, toward), value)
+    return to_odd(*two_sum(high, low))

@@ -48,14 +48,16 @@ class Emulated:
         The format, or its name.
     mode, overflow
         A rounding mode and an overflow policy of `Format.round`. float64 rounds to nearest-even
-        with IEEE overflow only.
+        with IEEE overflow only, in its own range.
     generator
         For mode ``"stochastic"``: where the random bits come from, 16 an operation.
 
     Raises
     ------
     InputError
-        For an unknown mode or policy, a mode that float64 lacks, a missing generator.
+        For an unknown mode or policy, a mode that float64 lacks, a missing generator. From the
+        operations of an unbounded format of precision p: for results in whose binade float64 has
+        not p + 2 bits, or that are past float64's range.
     """
 
     format: Format
@@ -69,6 +71,8 @@ class Emulated:
             raise unknown("rounding mode", self.mode, MODES)
         if self.overflow not in OVERFLOW_POLICIES:
             raise unknown("overflow policy", self.overflow, OVERFLOW_POLICIES)
+        if self.double and self.format != formats["float64"]:
+            raise InputError("float64 is emulated with its own range and subnormals only")
         if self.double and (self.mode, self.overflow) != ("nearest_even", "ieee"):
             raise InputError(
                 f"float64 is emulated in mode 'nearest_even' with overflow 'ieee' only,"
@@ -186,7 +190,21 @@ class Emulated:
             wide = [np.asarray(each, DOUBLE) for each in operands]
             if hardware and self.double:
                 return np.asarray(hardware(*wide))
-            return self._rounded(exact(*wide))
+            to_odd = exact(*wide)
+            rounded = self._rounded(to_odd)
+            if not self.format.bounded:
+                self._refuse_unreached(to_odd, rounded)
+            return rounded
+
+    def _refuse_unreached(self, to_odd: Floats, rounded: Values) -> None:
+        """An unbounded format goes as far as float64 holds its values and tells them apart."""
+        lowest = self.format.precision + 1 - 1074
+        below = (to_odd != 0) & (np.abs(to_odd) < 2.0**lowest)
+        if (below | (np.isinf(rounded) & np.isfinite(to_odd))).any():
+            raise InputError(
+                f"{self.format.name} without its range is emulated from 2^{lowest} to 2^1024:"
+                " a result lies outside"
+            )
 
     def _sum(self, a: Floats, b: Floats) -> Floats:
         return self._signed(odd.sum_to_odd(a, b), a, b)

@@ -9,19 +9,19 @@ proved algorithms using rounding to odd", IEEE Trans. Computers 57, 2008). Round
 has no such property.
 
 Each function computes the nearest float64 and the sign of what it leaves out, both exact, and
-corrects the last bit. Operands may be any float64 numbers. Results outside 2^±900 may be moved to
-the edge of that range: every bounded format but float64 rounds all of them alike.
+corrects the last bit. Operands may be any float64 numbers. Results are rounded to odd in float64's
+own range: among its subnormals to multiples of 2^-1074, past its top to its largest value.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isqrt
+from math import inf, isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.arithmetic.double_double import split, two_product, two_sum
+from precision_lab.arithmetic.double_double import split, to_odd, two_product, two_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,20 +33,6 @@ if TYPE_CHECKING:
 LARGEST = float(np.finfo(np.float64).max)
 BELOW_24_BITS = np.int64(2**29 - 1)
 FAR = 900
-
-
-def to_odd(nearest: Floats, rest: Floats) -> Floats:
-    """The exact `nearest` + `rest` rounded to odd, where `nearest` is its nearest float64.
-
-    Where `rest` is NaN, as it is beside an infinity, `nearest` stands.
-    """
-    inexact = np.abs(rest) > 0
-    if not inexact.any():
-        return nearest
-    bits = nearest.view(np.int64)
-    outward = (rest > 0) == (nearest > 0)
-    step = np.where(inexact & ((bits & 1) == 0), np.where(outward, 1, -1), 0)
-    return np.asarray(bits + step).view(np.float64)
 
 
 def sum_to_odd(a: Floats, b: Floats) -> Floats:
@@ -153,11 +139,12 @@ def plain_product(a: Floats, b: Floats, product: Floats) -> bool:
 def fraction_to_odd(exact: Fraction) -> float:
     """A rational number rounded to odd in float64."""
     numerator, denominator = abs(exact.numerator), exact.denominator
-    shift = 53 - numerator.bit_length() + denominator.bit_length()
+    shift = min(53 - numerator.bit_length() + denominator.bit_length(), 1074)
     whole, rest = divmod(numerator << max(shift, 0), denominator << max(-shift, 0))
     if whole >> 53:
         whole, rest, shift = whole >> 1, rest or whole & 1, shift - 1
-    magnitude = np.ldexp(float(whole | bool(rest)), int(np.clip(-shift, -FAR - 53, FAR)))
+    # 53 bits times 2^971 are the last that float64 has.
+    magnitude = LARGEST if shift < -971 else np.ldexp(float(whole | bool(rest)), -shift)
     return float(-magnitude if exact < 0 else magnitude)
 
 
@@ -165,7 +152,7 @@ def _fraction_to_nearest(exact: Fraction) -> float:
     try:
         return exact.numerator / exact.denominator
     except OverflowError:
-        return float(np.copysign(np.inf, exact.numerator))
+        return -inf if exact < 0 else inf
 
 
 def _even(a: Floats) -> tuple[Floats, NDArray[np.int32]]:
@@ -176,7 +163,14 @@ def _even(a: Floats) -> tuple[Floats, NDArray[np.int32]]:
 
 
 def _scaled(a: Floats, exponent: NDArray[np.int32]) -> Floats:
-    return np.asarray(np.ldexp(a, np.clip(exponent, -FAR, FAR)))
+    """a · 2^exponent rounded to odd, where a is rounded to odd."""
+    scaled = np.asarray(np.ldexp(a, exponent))
+    edge = ((np.abs(scaled) < 2.0**-1021) & (a != 0)) | (np.isinf(scaled) & np.isfinite(a))
+    if not edge.any():
+        return scaled
+    scaled = np.where(edge & np.isinf(scaled), np.copysign(LARGEST, a), scaled)
+    # What the scaling loses among the subnormals is itself exact.
+    return to_odd(scaled, np.where(edge, a - np.ldexp(scaled, -exponent), 0.0))
 
 
 def _fma_parts(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:

@@ -4,7 +4,7 @@
 A chart function takes rows (a pandas DataFrame), the names of the columns to draw, and words; it
 gives a `Chart`, whose text alternative is written from the same numbers as the picture. Magnitudes
 stand on base-2 axes, ticked 2^k. What has no place on such an axis is not dropped in silence: zero
-is drawn at the low edge, infinity at the high edge, and a mark that is NaN says so in words.
+is drawn at the low edge, infinity at the high edge, and what has lost rows says so in words.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 from precision_lab.charts.dots import dots
 from precision_lab.charts.drawing import Chart, svg
 from precision_lab.charts.lines import lines, ranges
+from precision_lab.charts.losses import share_lost, surviving
 from precision_lab.charts.strips import strips
-from precision_lab.charts.words import joined, listed, number, percent, power
+from precision_lab.charts.words import at_most, joined, listed, number, percent, power
 
 __all__ = [
-    "Chart", "dots", "joined", "lines", "listed", "number", "percent", "power", "ranges",
-    "strips", "svg",
+    "Chart", "at_most", "dots", "joined", "lines", "listed", "number", "percent", "power", "ranges",
+    "share_lost", "strips", "surviving", "svg",
 ]  # fmt: skip

@@ -7,7 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from precision_lab.charts import drawing, words
-from precision_lab.charts.drawing import MUTED, PAPER, Chart, Look
+from precision_lab.charts.drawing import ALARM, MUTED, PAPER, Chart, Look
+from precision_lab.charts.losses import share_lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +37,7 @@ def dots(
     meaning: tuple[str, str] = ("", "beside it"),
     panel: str | None = None,
     limits: Mapping[str, float] | None = None,
+    lost: tuple[str, str] | None = None,
 ) -> Chart:
     """Magnitudes as marks in lanes, a lane a series, each with its number.
 
@@ -57,13 +59,18 @@ def dots(
         What filled and what hollow marks are.
     limits
         Label and magnitude of vertical lines.
+    lost
+        Columns of the rows lost and of all rows: a lane tells how many of its rows are lost, and
+        a cross at the right edge marks it.
     """
-    which = _Columns(value, beside, bound)
+    which = _Columns(value, beside, bound, lost)
     columns = {meaning[0]: value}
     columns |= {meaning[1]: beside} if beside else {}
     columns |= {"bound": bound} if bound else {}
     keys = [column for column in (panel, by, series) if column]
     best = rows.groupby(keys, sort=False, observed=True)[list(columns.values())].max()
+    if lost:
+        best = best.join(rows.groupby(keys, sort=False, observed=True)[list(lost)].sum())
     best = best.reset_index()
     look = drawing.looks(best[series].drop_duplicates())
     panels = list(best.groupby(panel, sort=False, observed=True)) if panel else [("", best)]
@@ -73,6 +80,8 @@ def dots(
         key.append(drawing.handle(Look(MUTED, "o", "none"), meaning[1], filled=False))
     if bound:
         key.append(drawing.handle(Look(MUTED, "|", "-"), "proved bound", line=True))
+    if lost and (best[lost[0]] > 0).any():
+        key.append(drawing.handle(Look(ALARM, "X", "none"), "rows lost"))
     heights = [LANE * (len(part) + BETWEEN * part[by].nunique()) for _, part in panels]
     told = [_told(row, which) for _, row in best.iterrows()]
     figure, axes = drawing.sheet(
@@ -99,7 +108,7 @@ def dots(
         drawing.lanes(axis, ticks, -BETWEEN, at - BETWEEN / 2)
         axis.tick_params(labelbottom=axis is axes[-1])
     axes[-1].set_xlabel(xlabel)
-    alt = words.measured(best, keys, columns)
+    alt = words.measured(best, keys, columns, lost=lost)
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
 
 
@@ -109,6 +118,11 @@ class _Columns(NamedTuple):
     value: str
     beside: str | None
     bound: str | None
+    lost: tuple[str, str] | None
+
+    def gone(self, row: pd.Series[Any]) -> tuple[int, int]:
+        """How many rows of a lane are lost, and how many it has."""
+        return (int(row[self.lost[0]]), int(row[self.lost[1]])) if self.lost else (0, 0)
 
 
 def _lane(
@@ -134,16 +148,24 @@ def _lane(
                 [end], [at], marker=">" if past else marker, color=look.color, linestyle="none",
                 markerfacecolor=face, clip_on=False,
             )  # fmt: skip
+    gone, _ = columns.gone(row)
     axis.plot([x], [at], marker=look.marker, color=look.color, linestyle="none", clip_on=False)
+    if gone:
+        axis.plot([ends[1]], [at], marker="X", color=ALARM, linestyle="none", clip_on=False)
     axis.annotate(
-        _told(row, columns), (1, at), (9, -0.5), va="center", size=8.5, color=MUTED,
+        _told(row, columns), (1, at), (9, -0.5), va="center", size=8.5,
+        color=ALARM if gone else MUTED,
         xycoords=("axes fraction", "data"), textcoords="offset points",
     )  # fmt: skip
 
 
 def _told(row: pd.Series[Any], columns: _Columns) -> str:
     """The numbers of a lane."""
-    if math.isnan(row[columns.value]):
-        return "all lost"
+    gone, rows = columns.gone(row)
+    if gone and math.isnan(row[columns.value]):
+        return share_lost(gone, rows)
+    if gone:
+        most = row[columns.beside or columns.value]
+        return f"{words.number(most)}, {share_lost(gone, rows)}"
     shown = [column for column in (columns.value, columns.beside) if column]
     return " / ".join(dict.fromkeys(words.number(row[column]) for column in shown))

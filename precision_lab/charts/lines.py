@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
+    from matplotlib.axes import Axes
 
 PANEL = 110.0  # points
 BAR = 20.0  # points
@@ -32,6 +33,7 @@ def lines(
     panel: str | None = None,
     bound: str | None = None,
     limits: Mapping[str, float] | None = None,
+    lost: tuple[str, str] | None = None,
 ) -> Chart:
     """Magnitudes over an ordered axis, one line a series.
 
@@ -49,16 +51,22 @@ def lines(
         Column of a bound on the magnitude, a thin dotted line.
     limits
         Label and magnitude of horizontal lines.
+    lost
+        Columns of the rows lost and of all rows: crosses at the upper edge stand where some are.
     """
     columns = {"at most": y} | ({"bound": bound} if bound else {})
     keys = [column for column in (panel, series, x) if column]
     best = rows.groupby(keys, sort=False, observed=True)[list(columns.values())].max()
+    if lost:
+        best = best.join(rows.groupby(keys, sort=False, observed=True)[list(lost)].sum())
     best = best.reset_index()
     look = drawing.looks(best[series].drop_duplicates())
     panels = list(best.groupby(panel, sort=False, observed=True)) if panel else [("", best)]
     key = [drawing.handle(style, label, line=True) for label, style in look.items()]
     if bound:
         key.append(drawing.handle(Look(MUTED, "", ":"), "proved bound", line=True))
+    if lost and (best[lost[0]] > 0).any():
+        key.append(drawing.handle(Look(ALARM, "X", "none"), "rows lost"))
     heights = [PANEL] * max(len(panels), 1)
     figure, axes = drawing.sheet(title, heights, left=46, gap=26, key=key)
     for axis, (heading, part) in zip(axes, panels, strict=False):
@@ -76,12 +84,34 @@ def lines(
                     color=style.color, marker="" if thin else style.marker, markersize=4,
                     linestyle=":" if thin else style.linestyle, linewidth=1.1, clip_on=False,
                 )  # fmt: skip
+        if lost:
+            _crosses(axis, part, (x, series, lost[0]), look, ends)
         axis.set_ylabel(ylabel)
         axis.tick_params(labelbottom=axis is axes[-1])
     axes[-1].set_xlabel(xlabel)
-    worst = best.groupby(keys[:-1], sort=False, observed=True)[list(columns.values())].max()
-    alt = words.measured(worst.reset_index(), keys[:-1], columns)
+    grouped = best.groupby(keys[:-1], sort=False, observed=True)
+    worst = grouped[list(columns.values())].max()
+    worst = worst.join(grouped[list(lost)].sum()) if lost else worst
+    alt = words.measured(worst.reset_index(), keys[:-1], columns, lost=lost)
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
+
+
+def _crosses(
+    axis: Axes,
+    part: pd.DataFrame,
+    columns: tuple[str, str, str],
+    look: Mapping[str, Look],
+    ends: tuple[int, int],
+) -> None:
+    """A cross over each place where a series loses rows, a level a series, in its colour."""
+    x, series, lost = columns
+    hit = part[part[lost] > 0]
+    step = (ends[1] - ends[0]) / 14
+    for level, (mine, group) in enumerate(hit.groupby(series, sort=False, observed=True)):
+        axis.plot(
+            group[x], [ends[1] - step * level] * len(group), marker="X", markersize=5,
+            color=look[str(mine)].color, linestyle="none", markeredgewidth=0, clip_on=False,
+        )  # fmt: skip
 
 
 @drawing.styled()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,6 +55,25 @@ def number(value: float) -> str:
     places = max(0, 2 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{places}f}"
     return text.rstrip("0").rstrip(".") if places else text
+
+
+def at_most(value: float) -> str:
+    """A magnitude to three digits, never printed below itself.
+
+    Parameters
+    ----------
+    value
+        Any float, not negative.
+
+    Examples
+    --------
+    >>> at_most(0.500067), at_most(0.49999), at_most(0.5)
+    ('0.501', '0.5', '0.5')
+    """
+    if not math.isfinite(value) or value <= 0:
+        return number(value)
+    exact = Decimal(value)
+    return number(float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), ROUND_CEILING)))
 
 
 def percent(share: float) -> str:
@@ -119,7 +139,13 @@ def listed(numbers: Iterable[int]) -> str:
     return joined(words)
 
 
-def measured(best: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -> str:
+def measured(
+    best: pd.DataFrame,
+    keys: Sequence[str],
+    columns: Mapping[str, str],
+    *,
+    lost: tuple[str, str] | None = None,
+) -> str:
     """The magnitudes of a chart as text, one clause a mark.
 
     Parameters
@@ -129,11 +155,18 @@ def measured(best: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, str]
     keys
         Columns that name it.
     columns
-        Word and column of each magnitude.
+        Word and column of each magnitude; one that is NaN because rows are lost is left out.
+    lost
+        Columns of the rows lost and of all rows.
     """
-    clauses = [
-        f"{' '.join(str(row[key]) for key in keys)}: "
-        + ", ".join(f"{word} {number(row[column])}".strip() for word, column in columns.items())
-        for _, row in best.iterrows()
-    ]
+    clauses = []
+    for _, row in best.iterrows():
+        gone = lost is not None and row[lost[0]] > 0
+        told = [
+            f"{word} {number(row[column])}".strip()
+            for word, column in columns.items()
+            if not (gone and math.isnan(row[column]))
+        ]
+        told += [f"{row[lost[0]]:.0f} of {row[lost[1]]:.0f} rows lost"] if lost and gone else []
+        clauses.append(f"{' '.join(str(row[key]) for key in keys)}: {', '.join(told)}")
     return "; ".join(clauses) + "." if clauses else "No rows."

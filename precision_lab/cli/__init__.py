@@ -18,7 +18,7 @@ import click
 
 from precision_lab import __version__
 from precision_lab.results_file import StoppedError
-from precision_lab.table import InputError, nearest
+from precision_lab.table import InputError, the_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,9 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 # One module a command, imported when it is asked for: `--help` and a typo wait for none of them.
 COMMANDS = {
     "report": "the analyses as pages with charts: the main job",
+    "sweep": "a grid of cases from a TOML file, measured into one file",
+    "merge": "the results of shards put into one file",
+    "export": "results as CSV, JSON lines or Parquet",
     "steps": "one row through a plan, step by step, exact beside emulated",
     "truth": "the exact norm of a row, correctly rounded to each format",
     "explain": "one value in one format: code, neighbours, every rounding",
@@ -68,8 +71,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with an error that names the nearest commands."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = ", ".join(nearest(args[0], COMMANDS))
-            raise click.UsageError(f"unknown command {args[0]!r}: the nearest are {near}", ctx)
+            near = the_nearest(args[0], COMMANDS)
+            raise click.UsageError(f"unknown command {args[0]!r}: {near}", ctx)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:

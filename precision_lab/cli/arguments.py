@@ -7,7 +7,7 @@ import re
 
 import click
 
-from precision_lab.table import nearest
+from precision_lab.table import the_nearest
 
 NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
 
@@ -23,6 +23,6 @@ class NumberCommand(click.Command):
             name = text.partition("=")[0]
             if name.startswith("-") and len(name) > 1 and name not in known:
                 if not NEGATIVE.match(name):
-                    near = ", ".join(nearest(name, sorted(known)))
-                    raise click.UsageError(f"no option {name}: the nearest are {near}", ctx)
+                    near = the_nearest(name, sorted(known))
+                    raise click.UsageError(f"no option {name}: {near}", ctx)
         return super().parse_args(ctx, args)

@@ -69,6 +69,8 @@ def from_code(target: Format, text: str) -> Fraction | float:
     if stored >> bits:
         raise InputError(f"{text} is no code of {target.name}, whose codes have {bits} bits")
     value = float(target.decode(np.array(stored, np.uint64)))
+    if math.isfinite(value) and numbers.code(value, target) != stored:
+        raise InputError(f"{text} is no code of {target.name}, which uses fewer bits of it")
     return Fraction(value) if math.isfinite(value) and value != 0 else value
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,5})?(/\d+)?", re.IGNORECASE)
 HEXADECIMAL = re.compile(r"[+-]?0x[0-9a-f]*\.?[0-9a-f]*p[+-]?\d{1,5}", re.IGNORECASE)
+LONG_EXPONENT = re.compile(
+    r"[+-]?(0x[0-9a-f]*\.?[0-9a-f]*p|(\d+\.?\d*|\.\d+)e)[+-]?\d{6,}", re.IGNORECASE
+)
 MOST_DIGITS = 60
 SPECIAL = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
@@ -46,6 +49,8 @@ def read(text: str) -> Fraction | float:
             raise InputError(f"{text!r} is no number: try 0.1, 1/3, 0x1.8p-3, inf or nan") from None
     elif HEXADECIMAL.fullmatch(text) and (found := _hexadecimal(text)) is not None:
         number = found
+    elif LONG_EXPONENT.fullmatch(text):
+        raise InputError(f"{text!r} has too long an exponent: five digits are the most")
     else:
         raise InputError(f"{text!r} is no number: try 0.1, 1/3, 0x1.8p-3, inf or nan")
     if number == 0:

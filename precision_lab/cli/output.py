@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
     Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
-as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+as_json: Decorator = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON; numbers that it lacks are the texts nan, inf and -inf.",
+)
 
 
 def columns(header: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:

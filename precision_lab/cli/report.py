@@ -8,6 +8,7 @@ from functools import partial
 import click
 
 from precision_lab.cli.output import as_json, emit
+from precision_lab.table import InputError
 
 
 @click.command("report")
@@ -37,10 +38,19 @@ def command(
     A run that was stopped goes on where it was, and what was measured is used again. Exit code 1 if
     an analysis failed; one whose optional package is missing says so on its page and is no failure.
     """
+    if not out:
+        raise InputError("--out '' names no folder: try reports/latest")
     from precision_lab.progress import show
     from precision_lab.report import report
 
-    result = report(analyses, out=out, full=full, jobs=jobs, progress=partial(show, quiet=quiet))
+    result = report(
+        analyses,
+        out=out,
+        full=full,
+        jobs=jobs,
+        progress=partial(show, quiet=quiet),
+        notice=None if quiet else partial(click.echo, err=True),
+    )
     if as_json:
         emit(
             {

@@ -11,16 +11,22 @@ import click
 from precision_lab.cli import numbers, rows
 from precision_lab.cli.output import as_json, columns, emit, facts
 from precision_lab.formats import Format, formats
-from precision_lab.plans import plans
+from precision_lab.plans import Plan, plans
+from precision_lab.table import InputError
 
 if TYPE_CHECKING:
     from precision_lab.cli.rows import Row
     from precision_lab.steps import Account, Steps
 
+SET = "Change a switch; `precision-lab plans --switches` lists them, with their values."
+FLAGS = {"source": "--input", "place": "--row", "parameters": "--parameter"}
+"""Options whose name here is another one."""
+NUMBERS = {"x": "of the inputs", "weight": "of the gain", "bias": "of the bias"}
+
 
 @click.command("steps")
 @click.argument("plan")
-@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch.")
+@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help=SET)
 @click.option("--norm", help="rms or layer, for plans of both; rms if absent.")
 @click.option("--eps", help="The plan's own, or the captured model's, if absent.")
 @click.option("--format", "held", default="bfloat16", show_default=True, help="Holds the inputs.")
@@ -33,8 +39,10 @@ if TYPE_CHECKING:
     default="normal",
     show_default=True,
     metavar="NAME",
-    help="A family of inputs, or CAPTURE:LAYER; `precision-lab inputs` lists them.",
+    help="A family of inputs or a capture (`precision-lab inputs` lists them), or the path of a "
+    "capture of your own: a safetensors file.",
 )
+@click.option("--layer", help="Of a capture; CAPTURE:LAYER says both.")
 @click.option(
     "--parameter",
     "parameters",
@@ -48,10 +56,21 @@ if TYPE_CHECKING:
 @click.option("--gain", help="A kind of gain; a captured layer has its own. [default: random]")
 @click.option("--bias", help="A kind of bias; a captured layer has its own. [default: none]")
 @as_json
+@click.pass_context
 def command(
-    plan: str, *, switches: tuple[str, ...], norm: str | None, as_json: bool, **options: Any
+    ctx: click.Context,
+    /,
+    plan: str,
+    *,
+    switches: tuple[str, ...],
+    norm: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Show one row going through PLAN: what each step held, beside the exact value.
+
+    The row is first cast to --format, whatever type a capture's file has, and gain and bias to
+    --weight-format; numbers past its largest value are told as overflow in `stored`.
 
     Of a step that holds a whole row, the element shown is the one whose output is farthest from the
     truth. `relative` is the step's largest error in the row, relative to the row's largest value;
@@ -60,6 +79,12 @@ def command(
     """
     from precision_lab.steps import steps
 
+    given = {
+        name
+        for name in options
+        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    }
+    refuse_contradictions(given, options["source"])
     chosen = plans[plan].replace(**rows.assignments(switches))
     held = formats[options.pop("held")]
     beside = formats[options["weight_format"]] if options["weight_format"] else held
@@ -73,10 +98,71 @@ def command(
         plan=chosen,
         norm=norm or row.norm,
     )
+    stored = {
+        "x": rows.past(row.x, held),
+        "weight": rows.past(row.weight, beside),
+        "bias": rows.past(row.bias, beside),
+    }
     if as_json:
-        emit(data(found, row, held))
+        emit(data(found, row, held, stored))
+        return
+    show(
+        found,
+        [
+            ("plan", sentence(plans[plan], chosen)),
+            ("input", f"{row.title}: {row.x.size} values held in {held.name}"),
+            *told_stored(stored, {"x": held, "weight": beside, "bias": beside}),
+        ],
+        row.eps,
+    )
+    click.echo()
+    facts(conclusion(found, stored["x"]))
+
+
+def refuse_contradictions(given: set[str], source: str) -> None:
+    """Refuse options that another one makes meaningless, rather than ignore them.
+
+    Parameters
+    ----------
+    given
+        Names of the options that were given.
+    source
+        The input.
+    """
+    idle: tuple[str, ...]
+    if "values" in given:
+        kind, idle = "--values is the row itself", ("source", "layer", "place")
+        idle += ("hidden", "parameters")
+    elif rows.is_captured(source):
+        kind, idle = f"--input {source} is a capture", ("hidden", "parameters")
     else:
-        show(found, row, held)
+        kind, idle = f"--input {source} is a family", ("layer",)
+    if {"weight", "gain"} <= given:
+        raise InputError("--weight is the gain itself: leave --gain out")
+    for name in idle:
+        if name in given:
+            raise InputError(f"{kind}: leave {FLAGS.get(name, f'--{name}')} out")
+
+
+def sentence(base: Plan, chosen: Plan) -> str:
+    """The plan's name and what it is; where switches were changed, what they were."""
+    was = base.switches
+    changed = [
+        f"{switch}={value} (was {was[switch]})"
+        for switch, value in chosen.switches.items()
+        if value != was[switch]
+    ]
+    return f"{base.name} with {', '.join(changed)}" if changed else f"{base.name}: {base.summary}"
+
+
+def told_stored(stored: dict[str, int], targets: dict[str, Format]) -> list[tuple[str, str]]:
+    """A line that says which of the numbers given lie past what is to hold them."""
+    told = [
+        f"{count} {NUMBERS[name]} past {targets[name].name}'s largest, {targets[name].largest:g}"
+        for name, count in stored.items()
+        if count
+    ]
+    return [("stored", "; ".join(told))] if told else []
 
 
 def find_row(held: Format, beside: Format, eps_default: float, **options: Any) -> Row:
@@ -87,8 +173,8 @@ def find_row(held: Format, beside: Format, eps_default: float, **options: Any) -
     if options["values"] is not None:
         x = rows.written(numbers.split(options["values"]), held)
         row = rows.Row(title="the values given", x=x, weight=None, bias=None)
-    elif ":" in options["source"]:
-        row = rows.captured(options["source"], options["place"])
+    elif rows.is_captured(options["source"]):
+        row = rows.captured(options["source"], options["layer"], options["place"])
     else:
         row = rows.synthetic(
             options["source"],
@@ -134,8 +220,9 @@ def describe(account: Account, element: int) -> dict[str, Any]:
     }
 
 
-def data(found: Steps, row: Row, held: Format) -> dict[str, Any]:
+def data(found: Steps, row: Row, held: Format, stored: dict[str, int]) -> dict[str, Any]:
     """Everything that is shown, and the whole row beside it."""
+    first = found.overflowed.step.name if found.overflowed else None
     return {
         "plan": found.plan.name,
         "switches": found.plan.switches,
@@ -150,19 +237,19 @@ def data(found: Steps, row: Row, held: Format) -> dict[str, Any]:
         "exact": found.exact,
         "correctly_rounded": found.rounded.astype(float),
         "errors": found.report.to_dict(),
-        "overflowed_first": found.overflowed.step.name if found.overflowed else None,
+        "stored_overflowed": stored,
+        "overflowed_first": "stored" if stored["x"] else first,
         "costliest": found.costliest.step.name if found.costliest else None,
     }
 
 
-def show(found: Steps, row: Row, held: Format) -> None:
-    """The account for people."""
-    size, element = len(found.output), found.element
+def show(found: Steps, title: list[tuple[str, str]], eps: float) -> None:
+    """The account for people, but for what it comes to."""
+    element = found.element
     facts(
         [
-            ("plan", f"{found.plan.name}: {found.plan.summary}"),
-            ("input", f"{row.title}: {size} values held in {held.name}"),
-            ("norm", f"{found.norm.title}, eps {row.eps!r}"),
+            *title,
+            ("norm", f"{found.norm.title}, eps {eps!r}"),
             ("shown", f"element {element}, whose output is farthest from the truth"),
         ]
     )
@@ -179,12 +266,10 @@ def show(found: Steps, row: Row, held: Format) -> None:
         ),
         left=3,
     )  # fmt: skip
-    click.echo()
-    facts(conclusion(found))
 
 
-def conclusion(found: Steps) -> list[tuple[str, str]]:
-    """What it comes to."""
+def conclusion(found: Steps, lost: int) -> list[tuple[str, str]]:
+    """What it comes to; `lost` inputs left the range before the first step."""
     report, element = found.report, found.element
     y, right = float(found.output[element]), float(found.rounded[element])
     name, off = (
@@ -201,8 +286,12 @@ def conclusion(found: Steps) -> list[tuple[str, str]]:
     ]
     if report.measured:
         count = round(report.correctly_rounded * report.count)
-        lines.append(("row", f"{count} of {report.count} correctly rounded"))
-    if found.overflowed:
+        of = ", for the inputs as stored" if lost else ""
+        lines.append(("row", f"{count} of {report.count} correctly rounded{of}"))
+    if lost:
+        those = "an input" if lost == 1 else f"{lost} inputs"
+        lines.append(("overflow", f"first in stored: {those} before any step"))
+    elif found.overflowed:
         lines.append(("overflow", f"first in {where(found.overflowed)}"))
     if found.costliest:
         cost = f"{found.costliest.cost:.3g} ulp on its own"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from precision_lab.table import InputError, nearest
+from precision_lab.table import InputError, the_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,10 +41,8 @@ def load(where: str) -> Rounding:
     function = getattr(module, name, None)
     if function is None:
         public = [other for other in vars(module) if callable(getattr(module, other))]
-        near = ", ".join(nearest(name, [other for other in public if other[0] != "_"]))
-        message = f"{place} has no function {name!r}" + (
-            f": the nearest are {near}" if near else ""
-        )
+        near = the_nearest(name, [other for other in public if other[0] != "_"])
+        message = f"{place} has no function {name!r}" + (f": {near}" if near else "")
         raise InputError(message)
     if not callable(function):
         message = f"{where} is {type(function).__name__}, not a function"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from precision_lab.files.captures import Capture, Layer, read_capture, write_capture
+from precision_lab.files.numbers import number
 from precision_lab.files.safetensors import (
     FILE_LIMIT,
     HEADER_LIMIT,
@@ -17,6 +18,7 @@ __all__ = [
     "HEADER_LIMIT",
     "Capture",
     "Layer",
+    "number",
     "read_capture",
     "read_safetensors",
     "replace_file",

@@ -11,26 +11,32 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.files.numbers import number
 from precision_lab.files.safetensors import FILE_LIMIT, read_safetensors, write_safetensors
 from precision_lab.formats import format_of
 from precision_lab.norms import norms
 from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
-HEXADECIMAL = re.compile(
-    r"\s*[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE
-)
 SHORT = 6
 """Digits that float32 always keeps: two decimals this short never share a float32."""
+
+FOREIGN = {
+    ".npy": "a NumPy array",
+    ".npz": "NumPy arrays",
+    ".pt": "a file of torch",
+    ".pth": "a file of torch",
+    ".bin": "a file of weights",
+    ".gguf": "a file of weights",
+}
+"""Endings of files in which people keep activations, and what they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +110,11 @@ def read_capture(path: str | Path, *, limit: int = FILE_LIMIT) -> Capture:
     InputError
         If the file can't be read, or is not what a capture must be.
     """
+    if (ending := Path(path).suffix.lower()) in FOREIGN:
+        raise InputError(
+            f"{path} is no capture, but {FOREIGN[ending]}: a capture is a safetensors file of "
+            "NAME.x [rows, hidden] and NAME.weight [hidden], which write_capture makes"
+        )
     tensors, metadata = read_safetensors(path, limit=limit)
     try:
         return _capture(tensors, metadata)
@@ -192,22 +203,13 @@ def _layer(name: str, tensors: dict[str, NDArray[Any]]) -> Layer:
 def _eps(text: str) -> float:
     """Read eps: a decimal or a hexadecimal string, finite and not negative."""
     shown = repr(text[:40])
-    if DECIMAL.fullmatch(text):
-        value = float(text)
-    elif HEXADECIMAL.fullmatch(text):
-        value = _hexadecimal(text)
-    else:
-        raise InputError(f"its eps {shown} is no number")
+    try:
+        value = number(text)
+    except InputError:
+        raise InputError(f"its eps {shown} is no number") from None
     if not math.isfinite(value) or value < 0:
         raise InputError(f"its eps {shown} is not a finite number from 0 up")
     return short_decimal(value)
-
-
-def _hexadecimal(text: str) -> float:
-    try:
-        return float.fromhex(text)
-    except OverflowError:
-        return math.inf
 
 
 def _by_number(name: str) -> list[str | int]:

@@ -41,7 +41,8 @@ def replace_file(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None
     beside = path.parent / f".{secrets.token_hex(8)}.tmp"
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path} cannot be written: what stands in its place is no file")
+            kind = "folder" if path.is_dir() else "device or pipe"
+            raise InputError(f"{path} cannot be written: a {kind} stands in its place")
         with beside.open("xb") as file:
             for chunk in chunks:
                 file.write(chunk)

@@ -29,11 +29,16 @@ class PackagedCapture:
 @cache
 def _loaded(path: Path) -> Capture:
     capture = read_capture(path)
+    lock(capture)
+    return capture
+
+
+def lock(capture: Capture) -> None:
+    """Let nobody write to the arrays of a capture that many share."""
     for layer in capture.layers:
         for array in (layer.x, layer.weight, layer.bias):
             if array is not None:
                 array.flags.writeable = False
-    return capture
 
 
 captures: Table[PackagedCapture] = Table(

@@ -74,6 +74,7 @@ def report(
     full: bool = False,
     jobs: int | None = None,
     progress: Show | None = None,
+    notice: Callable[[str], None] | None = None,
 ) -> ReportResult:
     """Run analyses and write a folder of pages that work without a network.
 
@@ -90,6 +91,8 @@ def report(
         Processes that measure; by default one a core.
     progress
         From a label, a context that shows progress: `precision_lab.progress.show`.
+    notice
+        Called with one line where earlier results are moved aside.
 
     Returns
     -------
@@ -98,7 +101,8 @@ def report(
     Raises
     ------
     InputError
-        There is no such analysis, or the folder cannot be made or written.
+        There is no such analysis, or the folder or a file in it cannot be made or written; that is
+        found before anything is measured.
     StoppedError, OSError
         The disk is full: what was measured is saved, and the same call goes on from it.
     """
@@ -108,11 +112,14 @@ def report(
         if name not in known:
             raise unknown("analysis", name, known)
     folder = _folder(Path(out))
+    _check_paths(folder, wanted)
     show = progress or (lambda _label: nullcontext(lambda _done, _total: None))
+    tell = notice or (lambda _line: None)
+    jobs = jobs or os.cpu_count() or 1
     done = []
     for name in wanted:
         command = _command(name, out, full=full)
-        page = _page(name, folder, command, full=full, jobs=jobs or os.cpu_count() or 1, show=show)
+        page = _page(name, folder, command, full=full, jobs=jobs, show=show, tell=tell)
         _write(folder, page)
         done.append(page)
     entries, absent = _entries(folder, known)
@@ -136,6 +143,22 @@ def _folder(path: Path) -> Path:
     return path
 
 
+def _check_paths(folder: Path, names: Iterable[str]) -> None:
+    """Refuse what stands where a page, a figure or results must go, before any time is spent."""
+    files = [folder / "index.html"]
+    for name in names:
+        figures = folder / name
+        if figures.exists():
+            if not figures.is_dir():
+                raise InputError(f"the report cannot be written to {folder}: {figures} is a file")
+            _folder(figures)
+            files += figures.glob("*.svg")
+        files += [folder / f"{name}.{kind}" for kind in ("html", "json", "sqlite")]
+    for path in files:
+        if path.is_dir():
+            raise InputError(f"the report cannot be written to {folder}: {path} is a folder")
+
+
 def _command(name: str, out: str | os.PathLike[str], *, full: bool) -> str:
     """What makes one page again."""
     words = ["precision-lab", "report", name, *(["--full"] if full else [])]
@@ -144,7 +167,16 @@ def _command(name: str, out: str | os.PathLike[str], *, full: bool) -> str:
     return shlex.join(words)
 
 
-def _page(name: str, folder: Path, command: str, *, full: bool, jobs: int, show: Show) -> Page:
+def _page(
+    name: str,
+    folder: Path,
+    command: str,
+    *,
+    full: bool,
+    jobs: int,
+    show: Show,
+    tell: Callable[[str], None],
+) -> Page:
     """Run one analysis; whatever goes wrong in it is told on its page."""
     page = Page(name=name, question=name.replace("_", " "), status="failed", command=command)
     try:
@@ -153,7 +185,7 @@ def _page(name: str, folder: Path, command: str, *, full: bool, jobs: int, show:
         lacking = library.lacking(analysis)
         if lacking:
             return _without(page, lacking)
-        return _measured(page, analysis, folder, full=full, jobs=jobs, show=show)
+        return _measured(page, analysis, folder, full=full, jobs=jobs, show=show, tell=tell)
     except ModuleNotFoundError as error:
         return _without(page, [str(error.name)])
     except StoppedError:
@@ -176,21 +208,30 @@ def _without(page: Page, lacking: list[str]) -> Page:
 
 
 def _measured(
-    page: Page, analysis: Analysis, folder: Path, *, full: bool, jobs: int, show: Show
+    page: Page,
+    analysis: Analysis,
+    folder: Path,
+    *,
+    full: bool,
+    jobs: int,
+    show: Show,
+    tell: Callable[[str], None],
 ) -> Page:
     """The page of an analysis that ran."""
     results = folder / f"{page.name}.sqlite"
     config = analysis.sweep(full=full)
     note = ""
-    with show(page.name) as progress:
-        try:
+    try:
+        with show(page.name) as progress:
             rows = sweep(config, path=results, jobs=jobs, progress=progress)
-        except OtherResultsError:
-            aside = _aside(results)
-            note = (
-                f"The results file that was here is of another version or another sweep: it was "
-                f"kept as {aside.name}, and all was measured afresh."
-            )
+    except OtherResultsError:
+        aside = _aside(results)
+        note = (
+            f"The results file that was here is of another version or another sweep: it was "
+            f"kept as {aside.name}, and all was measured afresh."
+        )
+        tell(f"{page.name}: {results} is of another version or another sweep: kept as {aside.name}")
+        with show(page.name) as progress:
             rows = sweep(config, path=results, jobs=jobs, progress=progress)
     return replace(
         page,
@@ -198,6 +239,7 @@ def _measured(
         note=note,
         findings=tuple(analysis.findings(rows)),
         charts=tuple(analysis.figures(rows)),
+        words=analysis.words,
         rows=rows,
         results=results.name,
         versions=_versions(rows),

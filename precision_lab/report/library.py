@@ -4,13 +4,14 @@
 An analysis is one file that uses public names only. It defines ``question`` (one sentence),
 ``sweep(full=…)`` (the cases it needs), ``figures(rows)`` (its charts) and ``findings(rows)``
 (sentences with their numbers computed, the first of them the headline), and may define ``needs``
-(modules of an extra that it cannot do without).
+(modules of an extra that it cannot do without) and ``words`` (what the words of its figures and
+findings mean).
 """
 
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import precision_lab
 from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
 
     import pandas as pd
@@ -44,6 +45,8 @@ class Analysis:
         From the rows of that sweep, the charts, and the sentences.
     needs
         Modules of an extra, without which there is no answer.
+    words
+        What a reader may not know, and what it means.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Analysis:
     figures: Callable[[pd.DataFrame], Iterable[Chart]]
     findings: Callable[[pd.DataFrame], Iterable[str]]
     needs: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
 
 
 def folder() -> Path:
@@ -90,7 +94,12 @@ def load(name: str) -> Analysis:
     if missing:
         raise InputError(f"the analysis {name} in {known[name]} lacks {', '.join(missing)}")
     defined = {word: getattr(module, word) for word in REQUIRED}
-    return Analysis(name=name, needs=tuple(getattr(module, "needs", ())), **defined)
+    return Analysis(
+        name=name,
+        needs=tuple(getattr(module, "needs", ())),
+        words=dict(getattr(module, "words", {})),
+        **defined,
+    )
 
 
 def _run(name: str, path: Path) -> ModuleType:

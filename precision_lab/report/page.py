@@ -54,6 +54,8 @@ class Page:
         The name of the results file, or "".
     versions
         Versions of what measured the rows.
+    words
+        What the words of the analysis mean.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Page:
     rows: pd.DataFrame | None = None
     results: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def headline(self) -> str:
@@ -141,7 +144,7 @@ def page_html(page: Page) -> str:
     return _template("page.html").render(
         page=page,
         worst=worst_cases(rows) if rows is not None and len(rows) else [],
-        words=_words(rows) if rows is not None and len(rows) else {},
+        words={**page.words, **_words(rows)} if rows is not None and len(rows) else {},
     )
 
 
@@ -163,9 +166,10 @@ def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:
     Parameters
     ----------
     rows
-        Rows of a sweep.
+        Rows of a sweep. Cases that lose rows are worse than any that has an error.
     """
-    known = rows.assign(size=rows["worst_ulp"].abs()).dropna(subset="size")
+    gone = rows["arithmetic_rows_lost"] > 0
+    known = rows.assign(size=rows["worst_ulp"].abs().mask(gone, np.inf)).dropna(subset="size")
     best = known.sort_values("size", ascending=False, kind="stable")
     best = best.drop_duplicates(["norm", "format", "scale", "plan"]).head(MOST_WORST)
     return [_worst(row) for row in best.to_dict("records")]
@@ -174,17 +178,17 @@ def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:
 def _worst(row: Mapping[Hashable, Any]) -> dict[str, Cell]:
     """One line of the table of worst cases."""
     scaled = ", scaled" if row["scale"] == "per_tensor" else ""
+    lost = row["arithmetic_rows_lost"]
+    size = f"{lost} of {row['rows']} rows lost" if lost else number(row["size"])
     return {
-        "norm": Cell(row["norm"]),
-        "plan": Cell(row["plan"]),
-        "format": Cell(row["format"] + scaled),
-        "error, ulp": Cell(number(row["size"]), "number"),
-        "inputs": Cell(_inputs(row), "wide"),
-        "element": Cell(f"{row['worst_row']}, {row['worst_column']}", "number"),
-        "x": Cell(_short(row["worst_x_hex"]), "code"),
-        "gain": Cell(_short(row["worst_gain_hex"]), "code"),
+        "error, ulp": Cell(size, "number"),
         "computed": Cell(_short(row["worst_actual_hex"]), "code"),
         "correctly rounded": Cell(_short(row["worst_expected_hex"]), "code"),
+        "norm, plan, format": Cell(f"{row['norm']}, {row['plan']}, {row['format']}{scaled}"),
+        "inputs": Cell(_inputs(row)),
+        "row, column": Cell(f"{row['worst_row']}, {row['worst_column']}", "number"),
+        "x": Cell(_short(row["worst_x_hex"]), "code"),
+        "gain": Cell(_short(row["worst_gain_hex"]), "code"),
         "first overflow": Cell(row["first_overflow"]),
     }
 

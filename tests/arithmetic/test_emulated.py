@@ -263,6 +263,92 @@ def test_float64_fma_beyond_plain_products(sign):
     )
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_float64_fma_overflows_to_infinity(sign):
+    """An overflow of float64's fma is an infinity, also where the exact result is an integer."""
+    double = Emulated(formats["float64"])
+    for a, b, c in ((1e308, 10.0, 1.0), (1e308, 1e308, -1e308), (1e308, 10.0, 0.5)):
+        fused = double.fma(np.array([sign * a]), np.array([b]), np.array([sign * c]))
+        assert [sign * np.inf] == fused.tolist()
+
+
+UNBOUNDED = formats["bfloat16"].unbounded
+
+
+def test_unbounded_formats_reach_as_far_as_float64():
+    """Without a range a format rounds once at 2^±950 and beyond as it does at 1."""
+    above, half = 1 + 2.0**-40, 1 + 2.0**-8
+    one, root = np.ones(1), np.array([half * half])
+    for mode, expected in (("nearest_even", 1.0), ("up", 1 + 2.0**-7), ("to_odd", 1 + 2.0**-7)):
+        arithmetic = Emulated(UNBOUNDED, mode=mode)
+        for power in (-1060, -950, -901, 0, 901, 950, 1020):
+            near, far = 2.0 ** (power // 2), 2.0 ** (power - power // 2)
+            x, y = np.array([above * near]), np.array([far])
+            results = {
+                "multiply": arithmetic.multiply(x, y),
+                "divide": arithmetic.divide(x, 1 / y),
+                "fma": arithmetic.fma(x, y, 0 * one),
+                "fma after": arithmetic.fma(one * near, y, np.array([2.0 ** (power - 14)])),
+            }
+            wanted = dict.fromkeys(results, expected * 2.0**power)
+            assert wanted == {name: value[0] for name, value in results.items()}, (mode, power)
+    # Exact midpoints, and just above one: √ and 1/√ of numbers at both ends.
+    nearest = Emulated(UNBOUNDED)
+    for power in (-1000, 1000):
+        beside = np.nextafter(root, 2) * 2.0**power
+        assert (1 + 2.0**-7) * 2.0 ** (power // 2) == nearest.sqrt(beside)[0]
+        assert 2.0 ** (power // 2) == nearest.sqrt(root * 2.0**power)[0]
+        assert 2.0 ** (-power // 2) == nearest.rsqrt(one * 2.0**power)[0]
+
+
+@pytest.mark.parametrize(
+    ("operation", "operands"),
+    [
+        ("multiply", (2.0**-600, 2.0**-470)),
+        ("multiply", (2.0**600, 2.0**600)),
+        ("divide", (2.0**-1000, 2.0**70)),
+        ("fma", (2.0**-600, 2.0**-600, 0.0)),
+        ("fma", (-(2.0**600), 2.0**600, 1.0)),
+        ("add", (2.0**1023, 2.0**1023)),
+    ],
+)
+def test_unbounded_formats_refuse_what_float64_does_not_hold(operation, operands):
+    """Past float64's range, or among the subnormals that lack bits, there is no result."""
+    arrays = [np.array([each]) for each in operands]
+    with pytest.raises(InputError, match=r"bfloat16 without its range .* from 2\^-1065 to 2\^1024"):
+        getattr(Emulated(UNBOUNDED), operation)(*arrays)
+    # Zeros and infinities that are exact are no such results.
+    zero, inf = np.zeros(1), np.array([np.inf])
+    assert 0 == Emulated(UNBOUNDED).multiply(zero, arrays[0])[0]
+    assert np.inf == Emulated(UNBOUNDED).add(inf, arrays[0])[0]
+
+
+def exact_odd(exact: Fraction) -> float:
+    """A number rounded to odd in float64, found from its nearest value."""
+    try:
+        value = exact.numerator / exact.denominator
+    except OverflowError:
+        value = math.copysign(math.inf, exact)
+    if abs(Fraction(value) if math.isfinite(value) else Fraction(2) ** 1024) > abs(exact):
+        value = math.nextafter(value, 0.0)
+    odd_bit = int(np.float64(value).view(np.int64)) & 1
+    if Fraction(value) == exact or odd_bit:
+        return value
+    return math.nextafter(value, math.copysign(math.inf, exact))
+
+
+@given(data=st.data())
+def test_results_are_rounded_to_odd_in_all_of_float64(data):
+    """Products, quotients and fused sums are odd neighbours at every exponent, the ends too."""
+    a, b, c = (data.draw(floats(64)) for _ in range(3))
+    x, y, z = (np.array([part]) for part in (a, b, c))
+    with np.errstate(all="ignore"):
+        assert exact_odd(Fraction(a) * Fraction(b)) == odd.product_to_odd(x, y)[0]
+        assert exact_odd(Fraction(a) * Fraction(b) + Fraction(c)) == odd.fma_to_odd(x, y, z)[0]
+        if b:
+            assert exact_odd(Fraction(a) / Fraction(b)) == odd.quotient_to_odd(x, y)[0]
+
+
 def floats(width: int) -> st.SearchStrategy[float]:
     """Finite floats by bit pattern: every exponent is as likely as every other."""
     kind, integer = (np.float32, np.uint32) if width == 32 else (np.float64, np.uint64)
@@ -422,6 +508,8 @@ def test_float64_adds_in_float64_even_float32_operands():
         {"format": "bfloat16", "mode": "nearest"},
         {"format": "bfloat16", "overflow": "clip"},
         {"format": "float64", "mode": "up"},
+        {"format": formats["float64"].flushed},
+        {"format": formats["float64"].unbounded},
         {"format": "float16", "mode": "stochastic"},
     ],
 )

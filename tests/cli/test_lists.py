@@ -12,7 +12,9 @@ import sys
 import pytest
 
 from precision_lab import doctor
+from precision_lab.cli.meanings import meanings
 from precision_lab.plans import SWITCHES, plans
+from precision_lab.reduce import orders
 
 
 def test_conformance_passes_and_fails(lab):
@@ -114,3 +116,44 @@ def test_doctor_tells_flushed_subnormals(tmp_path):
     assert run.returncode == 1
     found = [(check["name"], check["found"]) for check in json.loads(run.stdout)["checks"]]
     assert found == [("subnormals", "flushed to zero")]
+
+
+def test_every_switch_is_explained(lab):
+    """`--switches`: each switch with its values and meaning, and the rules of the orders."""
+    text, data = lab("plans", "--switches").out, lab("plans", "--switches", "--json").data
+    assert [row["name"] for row in data["switches"]] == list(SWITCHES)
+    for row in data["switches"]:
+        assert f"{row['name']} = {' | '.join(row['values'])}\n" in text
+        assert len(row["meaning"]) > 10
+        assert row["late"] == plans["late"].switches[row["name"]]
+    assert [row["name"] for row in data["orders"]] == list(orders)
+    for words in ("lanes:WxV, W a power of two", "blocked:B", "wider:FORMAT", "In late: inside."):
+        assert words in text
+    assert lab("plans", "late", "--switches").code == 2
+
+
+def test_meanings_are_those_of_the_docstring():
+    """Names that share an entry share its meaning; other sections are no fields; none, none."""
+
+    class Told:
+        """A record.
+
+        Parameters
+        ----------
+        one, two
+            The ``first``
+            of them.
+        three
+            Last.
+
+        Raises
+        ------
+        ValueError
+            Never.
+        """
+
+    assert meanings(Told) == {"one": "The first of them.", "two": "The first of them."} | {
+        "three": "Last."
+    }
+    Told.__doc__ = None
+    assert meanings(Told) == {}

@@ -6,11 +6,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from precision_lab.cli import numbers
 from precision_lab.formats import formats
+from precision_lab.table import InputError
 
 
 def test_explain_rounds_the_decimal_itself():
@@ -62,3 +64,13 @@ def test_exact_and_hexadecimal_notations_read_back(value):
     """Reading back what is printed gives the same number."""
     assert float(numbers.read(value.hex())) == value
     assert float(numbers.read(numbers.exact(value).split(" = ")[0])) == value
+
+
+@pytest.mark.parametrize("text", ["1e999999999", "-1.5E-100000", ".5e123456", "0x1p1000000"])
+def test_a_long_exponent_is_told_as_such(text):
+    """A number whose exponent nobody can hold is a number: the exponent is what is refused."""
+    with pytest.raises(InputError, match="five digits are the most"):
+        numbers.read(text)
+    for wrong in ("1e", "1e99999x", "0x1p"):
+        with pytest.raises(InputError, match="is no number"):
+            numbers.read(wrong)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from precision_lab import Capture, Layer, write_capture
 from precision_lab.plans import plans
 
 LAYER = "smollm2:model.layers.12.input_layernorm"
@@ -61,6 +63,60 @@ def test_a_family_with_a_parameter(lab):
     assert found["x"] == [1000] * 8
 
 
+@pytest.fixture
+def acts(tmp_path):
+    """The path of a capture in float32, of two layers: 300 and 400, and what float16 can't hold."""
+    gain = np.ones(2, np.float32)
+    small, large = np.float32([[1, 2], [300, 400]]), np.float32([[7e4, 1], [1, 2]])
+    layers = (Layer(name="a", x=small, weight=gain), Layer(name="b", x=large, weight=gain))
+    path = tmp_path / "acts.safetensors"
+    write_capture(path, Capture(model="", norm="rms", eps=1e-5, layers=layers))
+    return path
+
+
+def test_activations_of_ones_own(lab, acts):
+    """A capture by path, with layer and row, cast to the format before the first step."""
+    chosen = ["--input", acts, "--layer", "a", "--row", "1"]
+    low = lab("steps", "all-low", *chosen, "--format", "float16", "--json").data
+    assert (low["x"], low["eps"], low["overflowed_first"]) == ([300, 400], 1e-5, "square")
+    wide = lab("steps", "all-low", *chosen, "--format", "float32", "--json").data
+    assert (wide["steps"][0]["format"], wide["overflowed_first"]) == ("float32", None)
+    beside = ["--input", f"{acts}:a", "--row", "1", "--format", "float16"]
+    assert lab("steps", "all-low", *beside, "--json").data == low
+    assert "acts.safetensors, a, row 1: 2 values held in float16" in (
+        lab("steps", "all-low", *beside).out
+    )
+
+
+def test_what_storing_loses_is_told(lab, acts):
+    """Inputs that their own format cannot hold are the first overflow, in text and in JSON."""
+    for given in (
+        ["--values", "70000 1"],
+        ["--values", "1e400 -1"],
+        ["--input", acts, "--layer", "b"],
+    ):
+        found = lab("steps", "late", *given, "--format", "fp16", "--json").data
+        assert found["stored_overflowed"] == {"x": 1, "weight": 0, "bias": 0}
+        assert (found["x"][0], found["overflowed_first"]) == ("inf", "stored")
+        text = lab("steps", "late", *given, "--format", "fp16").out
+        assert "\nstored  1 of the inputs past float16's largest, 65504\n" in text
+        assert "\noverflow  first in stored: an input before any step" in text
+        assert "correctly rounded, for the inputs as stored" in text
+    for fits in ("65504 1", "65519 1", "inf 1"):
+        found = lab("steps", "late", "--values", fits, "--format", "fp16", "--json").data
+        assert (found["stored_overflowed"]["x"], found["overflowed_first"]) == (0, None)
+    weight = ["--values", "1 2", "--weight", "1 -70000", "--format", "fp16"]
+    assert "1 of the gain past float16's largest" in lab("steps", "late", *weight).out
+
+
+def test_changed_switches_take_the_place_of_the_sentence(lab):
+    """A plan that was changed is not called what it was."""
+    text = lab("steps", "all-low", "--set", "order=kahan", "--hidden", 8).out
+    assert text.startswith("plan   all-low with order=kahan (was pairwise)\n")
+    text = lab("steps", "all-low", "--set", "order=pairwise", "--hidden", 8).out
+    assert text.startswith(f"plan   all-low: {plans['all-low'].summary}\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -82,6 +138,18 @@ def test_a_family_with_a_parameter(lab):
         (["late", "--eps", "-1"], ["eps", "-1"]),
         (["late", "--values", "1 2", "--weight", "1"], ["weight", "(2,)"]),
         (["late", "--values", ""], ["hidden"]),
+        (["late", "--values", "1 2", "--input", "normal"], ["--values", "leave --input out"]),
+        (["late", "--values", "1 2", "--hidden", "4"], ["--values", "leave --hidden out"]),
+        (["late", "--values", "1 2", "--row", "0"], ["--values", "leave --row out"]),
+        (["late", "--values", "1 2", "--parameter", "scale=2"], ["leave --parameter out"]),
+        (["late", "--values", "1", "--weight", "1", "--gain", "none"], ["leave --gain out"]),
+        (["late", "--input", LAYER, "--hidden", "4"], ["capture", "leave --hidden out"]),
+        (["late", "--input", LAYER, "--layer", "model.norm"], ["named twice", "model.norm"]),
+        (["late", "--input", "smollm2"], ["61 layers", "--layer", "model.layers.0"]),
+        (["late", "--input", "smollm2", "--layer", "model.nrm"], ["the nearest", "model.norm"]),
+        (["late", "--layer", "model.norm"], ["family", "leave --layer out"]),
+        (["late", "--input", "acts.npy"], ["acts.npy", "NumPy", "NAME.x", "write_capture"]),
+        (["late", "--input", "acts.safetensors"], ["acts.safetensors", "No such file"]),
     ],
 )
 def test_bad_input_is_one_sentence(lab, arguments, told):

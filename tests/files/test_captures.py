@@ -195,3 +195,14 @@ def test_the_small_copy_refuses_bad_arguments(arguments, capsys):
     """Too few arguments, no rows and a missing file are exit code 2 with one line on stderr."""
     assert 2 == shrink.main(arguments)
     assert 1 == len(capsys.readouterr().err.splitlines())
+
+
+@pytest.mark.parametrize("name", ["acts.npy", "acts.NPZ", "acts.pt"])
+def test_another_kind_of_file_is_told_what_is_taken(tmp_path, name):
+    """People keep activations in other files: the answer names what a capture is made of."""
+    for arrays in ("there", "not there"):
+        if arrays == "there":
+            np.save(tmp_path / "some.npy", np.ones(3))
+            (tmp_path / "some.npy").rename(tmp_path / name)
+        with pytest.raises(InputError, match=r"safetensors file of NAME\.x .* write_capture"):
+            read_capture(tmp_path / name)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in each column of a sweep's results."""
+
+from __future__ import annotations
+
+from precision_lab.bounds import STEPS
+from precision_lab.cases import Case
+from precision_lab.cli.meanings import meanings
+from precision_lab.errors import ErrorReport
+from precision_lab.frames import CASE
+from precision_lab.measure import ERRORS
+from precision_lab.plans import SWITCHES, Plan
+
+INPUTS = {
+    "input": "The family or the capture.",
+    "input_kind": "family or capture.",
+    "layer": "Of a capture.",
+    "parameter_<name>": "A parameter of the family, empty where it has no such.",
+}
+SIZES = {
+    "absmax": "The largest magnitude of the inputs before they were rounded.",
+    "rms_min": "The smallest root mean square of a row of them.",
+    "rms_max": "The largest.",
+    "scale_exponent": "The power of two that the inputs were multiplied by.",
+}
+BOUNDS = {
+    "bound_ulp": "The largest a-priori bound on the error, in ulp.",
+    "bound_ulp_worst": "The bound at the element with the largest error.",
+    "bound_exceeded": "Elements whose error passes their bound: there should be none.",
+}
+OVERFLOWS = {
+    "first_overflow": "The first step whose results left the range; empty where none did.",
+    **{
+        f"overflow_{step}": f"Results of step {step} past the range, of finite operands."
+        for step in STEPS
+    },
+}
+WORST = {
+    "worst_row": "The row of the element with the largest error; -1 where there is none.",
+    "worst_column": "Its place in the row.",
+    "worst_ulp": "Its signed error in ulp.",
+    "worst_actual_hex": "What the plan gave there.",
+    "worst_expected_hex": "The correct rounding.",
+    "worst_exact_hex": "The exact value, as float64.",
+    "worst_x_hex": "The input there.",
+    "worst_gain_hex": "The gain there.",
+    "worst_bias_hex": "The bias there.",
+    "worst_row_hex": "The first inputs of that row, then the one of largest magnitude.",
+}
+LAST = {
+    "versions": "What measured it: versions, and a digest of the code.",
+    "key": "The digest of the case.",
+}
+BEFORE = "but against the truth of the inputs before they were rounded"
+LOST = "Rows that hold NaN or infinity, or zeros alone, where the rounded truth does not."
+
+
+def result_columns() -> dict[str, str]:
+    """Every column of a table of results with its meaning; ``<name>`` stands for several names."""
+    case, report, plan = meanings(Case), meanings(ErrorReport), meanings(Plan)
+    named = {name: case.get(name, "") for name in CASE if name not in ("plan", "parameters")}
+    told = {**{name: report.get(name, "") for name in ERRORS}, "rows_lost": LOST}
+    errors = {
+        **{f"arithmetic_{name}": text for name, text in told.items()},
+        **{f"total_{name}": f"As arithmetic_{name}, {BEFORE}." for name in told},
+    }
+    switches = {f"plan_{name}": plan.get(name, "") for name in ("norm", *SWITCHES)}
+    # Where a capture lies is no part of a result.
+    named.pop("path", None)
+    return {
+        "plan": "The plan's name.",
+        **named,
+        **INPUTS,
+        "output_format": "The format of the outputs, whose ulp is the unit of the errors.",
+        **errors,
+        **BOUNDS,
+        **OVERFLOWS,
+        **SIZES,
+        **WORST,
+        **switches,
+        **LAST,
+    }

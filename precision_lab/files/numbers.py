@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that outside data hold as text."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from precision_lab.table import InputError
+
+DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
+HEXADECIMAL = re.compile(
+    r"\s*[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE
+)
+
+
+def number(text: str) -> float:
+    """The float64 nearest to a number in decimal or in C's hexadecimal notation.
+
+    Past float64's range that is an infinity; the words for infinities and NaN are no numbers.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+
+    Examples
+    --------
+    >>> number("1e-5"), number("0x1p-20")
+    (1e-05, 9.5367431640625e-07)
+    """
+    if DECIMAL.fullmatch(text):
+        return float(text)
+    if HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(text)
+        except OverflowError:
+            return -math.inf if text.lstrip().startswith("-") else math.inf
+    raise InputError(f"{text[:40]!r} is no number: write a decimal, or hexadecimal as 0x1p-20")

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stored rows as flat ones, and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from precision_lab import canonical
+from precision_lab.cases import Case
+from precision_lab.table import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pandas as pd
+
+    from precision_lab.reader import Reader
+
+CASE = tuple(field.name for field in fields(Case))
+
+
+def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """A table of stored rows, one column a field.
+
+    The columns of the case come first (`plan` is the plan's name, `plan_<switch>` are its switches
+    and `parameter_<name>` the input family's parameters, empty where a family has no such), then
+    those of the result, then `versions` and `key`.
+    """
+    return table(flat(row) for row in rows)
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """A table of flat rows."""
+    import pandas as pd
+
+    return pd.DataFrame(list(rows))
+
+
+def flat_rows(reader: Reader, *, by: str = "position") -> Iterator[dict[str, Any]]:
+    """The rows of a results file, flat.
+
+    Raises
+    ------
+    InputError
+        One of them tells no case, as none does that this package wrote.
+    """
+    for row in reader.rows(by=by):
+        try:
+            found = flat(row)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{reader.path} is damaged: its row {str(row['key'])[:12]} tells no case"
+            ) from error
+        yield found
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored row with one value a field, in the order of the columns of `frame`."""
+    case = dict(row["case"])
+    plan, parameters = case.pop("plan"), case.pop("parameters")
+    kind, _, name = case["source"].partition(":")
+    name, _, layer = name.partition(":")
+    return {
+        "plan": plan["name"],
+        **{name: case[name] for name in CASE if name in case},
+        "input": name,
+        "input_kind": kind,
+        "layer": layer,
+        **{f"parameter_{name}": value for name, value in parameters.items()},
+        **row["result"],
+        **{f"plan_{name}": value for name, value in plan.items() if name != "name"},
+        "versions": canonical.encode(row["versions"]),
+        "key": row["key"],
+    }

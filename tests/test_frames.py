@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows as a table."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib as mpl
+
+from precision_lab import charts
+from precision_lab.grid import Sweep
+from precision_lab.sweep import read, run, sweep
+
+
+def test_columns(tmp_path):
+    """Case first, then the result; the plan's switches and the family's parameters by name."""
+    path = tmp_path / "results.sqlite"
+    sweep = Sweep(plans="late", inputs=["normal", "uniform"], rows=1, hidden=3)
+    run(sweep, path, measure="standins:numbers")
+    table = read(path)
+    assert ["late", "late"] == list(table["plan"])
+    assert ["normal", "uniform"] == list(table["input"])
+    assert 1.0 == table["parameter_scale"][0]
+    assert math.isnan(table["parameter_scale"][1])
+    assert -1.0 == table["parameter_low"][1]
+    assert ["late", "late"] == list(table["plan_cast"])
+    assert [case.key for case in sweep.cases()] == list(table["key"])
+
+
+def test_a_figure_from_the_file_alone(tmp_path):
+    """What a results file holds is all that a chart needs, and draws it to the same bytes."""
+    mpl.use("Agg")
+    path = tmp_path / "results.sqlite"
+    grid = Sweep(plans=["late", "all-low"], formats=["bf16", "fp16"], hidden=16, rows=4)
+
+    def figure(rows):
+        return charts.svg(
+            charts.dots(
+                rows,
+                name="error",
+                title="Error by format and plan",
+                caption="The largest error of a case beside its bound.",
+                xlabel="error in ulp",
+                value="arithmetic_ulp_max",
+                bound="bound_ulp",
+                by="format",
+                series="plan",
+            )
+        )
+
+    drawn = figure(sweep(grid, path=path))
+    assert drawn == figure(read(path))
+    assert drawn != figure(read(path)[:3])
