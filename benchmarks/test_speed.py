@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,3 +31,11 @@ def test_who_is_not_there_is_named() -> None:
     """Every contender with a package of its own races or is told to be missing."""
     racing = {name for contenders in tasks().values() for name in contenders}
     assert set(OPTIONAL) - racing == set(missing())
+
+
+@pytest.mark.parametrize("module", ["numpy", "precision_lab"])
+def test_start(benchmark: Any, module: str) -> None:
+    """A process that imports the package beside one that imports NumPy: under 150 ms apart."""
+    benchmark.group = "start of a process"
+    command = [sys.executable, "-c", f"import {module}"]
+    benchmark.pedantic(subprocess.run, (command,), {"check": True}, rounds=5, warmup_rounds=1)

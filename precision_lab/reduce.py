@@ -13,42 +13,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from precision_lab import torch_orders
 from precision_lab.formats import Format, formats
 from precision_lab.sum_errors import MARGIN, chain_factor, kahan_factor, wider_factor
 from precision_lab.table import InputError, Table
+from precision_lab.trees import first, in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Values: TypeAlias = NDArray[np.floating[Any]]
+    from precision_lab.trees import Adder, Values
 
 PAIRWISE_BLOCK = 128
 PAIRWISE_LANES = 8
-
-
-class Adder(Protocol):
-    """What an order asks of an arithmetic."""
-
-    def add(self, a: Values, b: Values, /) -> Values:
-        """a + b, rounded."""
-        ...
-
-    def subtract(self, a: Values, b: Values, /) -> Values:
-        """a − b, rounded."""
-        ...
-
-    def cast(self, values: Values, /) -> Values:
-        """The values, rounded."""
-        ...
-
-    def widened(self, target: Format, /) -> Adder:
-        """The same arithmetic in a format that holds this one's values."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,21 +107,8 @@ def _chain(
 # Sequential ---------------------------------------------------------------------------------------
 
 
-def _in_turn(parts: Values, arithmetic: Adder) -> Values:
-    """Sum over the first axis, one after the other."""
-    total: Values = parts[0]
-    for part in parts[1:]:
-        total = arithmetic.add(total, part)
-    return total
-
-
-def _first(values: Values) -> Values:
-    """The last axis first, in memory too: each addition then reads neighbours."""
-    return np.ascontiguousarray(np.moveaxis(values, -1, 0))
-
-
 def _sequential(values: Values, arithmetic: Adder) -> Values:
-    return _in_turn(_first(values), arithmetic)
+    return in_turn(first(values), arithmetic)
 
 
 def _sequential_depth(n: int) -> int:
@@ -165,13 +133,13 @@ def _block_sum(values: Values, arithmetic: Adder) -> Values:
     """[..., n] with n <= 128: eight accumulators, joined in pairs, then what is left over."""
     n = values.shape[-1]
     whole = n - n % PAIRWISE_LANES
-    parts = _first(values)
+    parts = first(values)
     if whole == 0:
-        return _in_turn(parts, arithmetic)
-    r = _in_turn(parts[:whole].reshape(-1, PAIRWISE_LANES, *parts.shape[1:]), arithmetic)
+        return in_turn(parts, arithmetic)
+    r = in_turn(parts[:whole].reshape(-1, PAIRWISE_LANES, *parts.shape[1:]), arithmetic)
     while len(r) > 1:
         r = arithmetic.add(r[0::2], r[1::2])
-    return _in_turn(np.concatenate([r, parts[whole:]]), arithmetic)
+    return in_turn(np.concatenate([r, parts[whole:]]), arithmetic)
 
 
 def _pairwise(values: Values, arithmetic: Adder) -> Values:
@@ -250,7 +218,7 @@ def _lanes_depth(width: int, vector: int, n: int) -> int:
 
 
 def _kahan(values: Values, arithmetic: Adder) -> Values:
-    parts = _first(values)
+    parts = first(values)
     total: Values = parts[0]
     lost: Values = np.zeros_like(total)
     for part in parts[1:]:
@@ -376,5 +344,11 @@ orders = Orders(
             additive=False,
         ),
         wider(formats["float64"]),
+        _chain(
+            "torch-cascade",
+            "torch's on a CPU: 8 lanes, four accumulators, a cascade of four levels in each",
+            torch_orders.cascade,
+            torch_orders.cascade_depth,
+        ),
     ],
 )

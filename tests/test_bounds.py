@@ -71,7 +71,7 @@ def test_no_error_exceeds_its_bound(name, format, norm):
     plan=random_plans(
         formats=("float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float64"),
         outputs=("float32", "float16", "bfloat16", "float8_e4m3fn", "input"),
-        orders=("sequential", "pairwise", "blocked:7", "lanes:8x3", "kahan", "wider:float64"),
+        orders=(*orders, "blocked:7", "lanes:8x3"),
     ),
     data=st.data(),
 )

@@ -166,7 +166,7 @@ class TestRefusals:
 
     def test_formats(self, path, monkeypatch):
         """An unknown format, and one whose package is missing."""
-        with pytest.raises(InputError, match=r"unknown export format 'cvs': the nearest are csv"):
+        with pytest.raises(InputError, match=r"unknown export format 'cvs': the nearest is csv"):
             export(path, format="cvs")
         monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
         with pytest.raises(InputError, match=r"needs pyarrow: pip install 'precision-lab\[parquet"):

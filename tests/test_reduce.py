@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_torch import slow_cascade
 
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.formats import formats
@@ -78,6 +79,8 @@ def plain(name: str, row: list[np.float32]) -> np.float32:
             threads = [threads[t] + threads[t ^ offset] for t in range(width)]
             offset //= 2
         return threads[0]
+    if kind == "torch-cascade":
+        return slow_cascade(row)
     total, lost = zero, zero
     for value in row:
         y = value - lost
@@ -165,7 +168,7 @@ def test_sixteen_bit_sums_stagnate():
     ones, low = np.ones((1, 4096)), Emulated(formats["bfloat16"])
     sums = {name: low.sum(ones, order)[0] for name, order in orders.items()}
     assert 256 == sums["sequential"]
-    exact = ("pairwise", "blocked:128", "lanes:256x4", "kahan", "wider:float64")
+    exact = ("pairwise", "blocked:128", "lanes:256x4", "kahan", "wider:float64", "torch-cascade")
     assert {4096.0} == {sums[name] for name in exact}
 
 

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the trees of `reduce` are built from, and what they ask of an arithmetic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from precision_lab.formats import Format
+
+Values: TypeAlias = NDArray[np.floating[Any]]
+
+
+class Adder(Protocol):
+    """What an order asks of an arithmetic."""
+
+    def add(self, a: Values, b: Values, /) -> Values:
+        """a + b, rounded."""
+        ...
+
+    def subtract(self, a: Values, b: Values, /) -> Values:
+        """a − b, rounded."""
+        ...
+
+    def cast(self, values: Values, /) -> Values:
+        """The values, rounded."""
+        ...
+
+    def widened(self, target: Format, /) -> Adder:
+        """The same arithmetic in a format that holds this one's values."""
+        ...
+
+
+def in_turn(parts: Iterable[Values], arithmetic: Adder) -> Values:
+    """Sum over the first axis, one after the other."""
+    total, *rest = parts
+    for part in rest:
+        total = arithmetic.add(total, part)
+    return total
+
+
+def first(values: Values) -> Values:
+    """The last axis first, in memory too: each addition then reads neighbours."""
+    return np.ascontiguousarray(np.moveaxis(values, -1, 0))
