@@ -11,7 +11,7 @@ import numpy as np
 from precision_lab import __version__
 from precision_lab.conformance.judge import Fault, diagnose, judge
 from precision_lab.conformance.libraries import deviations
-from precision_lab.conformance.loading import load, said
+from precision_lab.conformance.loading import RefusedError, findable, guarded, load
 from precision_lab.conformance.points import SEED, SOURCES, expected, points, same
 from precision_lab.conformance.report import Check, ConformanceReport, Known
 from precision_lab.formats import MODES, OVERFLOW_POLICIES, formats
@@ -92,8 +92,21 @@ def _hold(
     all_named: bool,
 ) -> ConformanceReport:
     """Hold a function to the points of each format and source that it takes."""
-    name = function if isinstance(function, str) else _name(function)
-    called = load(function) if isinstance(function, str) else function
+    if isinstance(function, str):
+        # What it imports when it is called is found where it was when it was loaded.
+        with findable(function.rpartition(":")[0]):
+            return _held(load(function), function, pairs, modes, all_named=all_named)
+    return _held(function, _name(function), pairs, modes, all_named=all_named)
+
+
+def _held(
+    called: Rounding,
+    name: str,
+    pairs: Sequence[tuple[Format, str]],
+    modes: Sequence[str],
+    *,
+    all_named: bool,
+) -> ConformanceReport:
     if not callable(called):
         message = f"{called!r} is no function to check: give f(values, format_name)"
         raise InputError(message)
@@ -216,10 +229,6 @@ def _answers(function: Rounding, where: Points) -> tuple[NDArray[np.float64], tu
         return right, (f"values without a code: refused ({error})",)
 
 
-class RefusedError(Exception):
-    """A function raised: what it said."""
-
-
 def _raised(error: RefusedError, where: Points) -> InputError:
     text = f"the function raised {error} at decision points of {where.format.name}"
     return InputError(f"{text} from {where.source}")
@@ -227,11 +236,8 @@ def _raised(error: RefusedError, where: Points) -> InputError:
 
 def _called(function: Rounding, values: NDArray[Any], row: Format) -> object:
     """Call the function on its own copy."""
-    try:
-        with np.errstate(all="ignore"):
-            return function(values.copy(), row.name)
-    except Exception as error:
-        raise RefusedError(said(error)) from error
+    with guarded(f"rounding to {row.name}"), np.errstate(all="ignore"):
+        return function(values.copy(), row.name)
 
 
 def _shaped(got: object, values: NDArray[Any], row: Format) -> NDArray[np.float64]:

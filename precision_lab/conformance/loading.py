@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from precision_lab.conformance.libraries import Rounding
 
+LONGEST = 200
+"""Characters of another's error that a message quotes."""
+
 
 def load(where: str) -> Rounding:
     """Find a function by name.
@@ -26,7 +29,7 @@ def load(where: str) -> Rounding:
     ----------
     where
         ``"package.module:function"``, the working directory included, or
-        ``"path/to/file.py:function"``.
+        ``"path/to/file.py:function"``, whose folder is looked in first, as for a script.
 
     Raises
     ------
@@ -52,36 +55,90 @@ def load(where: str) -> Rounding:
 
 def _module(place: str) -> ModuleType:
     try:
-        if not place.endswith(".py"):
-            with _working_directory():
+        with findable(place), guarded(f"importing {place}"):
+            if not place.endswith(".py"):
                 return importlib.import_module(place)
-        # Run as a script of this name would be, but not as the main one.
-        return _module_of_file(Path(place))
-    except Exception as error:
-        message = f"{place} cannot be imported: {said(error)}"
+            # Run as a script of this name would be, but not as the main one.
+            return _module_of_file(Path(place))
+    except RefusedError as error:
+        message = f"{place} cannot be imported: {error}"
         raise InputError(message) from error
 
 
 def _module_of_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # A name of its own: a file called numpy.py must not stand in for NumPy from here on.
+    spec = importlib.util.spec_from_file_location(f"{path.stem}_under_test", path)
     if spec is None or spec.loader is None:
         raise ImportError(path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # Dataclasses look their own module up, while it runs and afterwards.
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(spec.name, None)
+        raise
     return module
 
 
 @contextmanager
-def _working_directory() -> Iterator[None]:
-    """The working directory among the places to import from: a command does not look there."""
-    sys.path.insert(0, str(Path.cwd()))
+def findable(place: str) -> Iterator[None]:
+    """Let a module find its neighbours: those of a file, or of the working directory.
+
+    A command looks in neither; a script is run with its own folder first.
+    """
+    folder = str(Path(place).resolve().parent if place.endswith(".py") else Path.cwd())
+    importlib.invalidate_caches()
+    sys.path.insert(0, folder)
     try:
         yield
     finally:
-        sys.path.remove(str(Path.cwd()))
+        # The module may have changed the path itself.
+        if folder in sys.path:
+            sys.path.remove(folder)
 
 
-def said(error: Exception) -> str:
-    """An error in one line, for a message of this package's own."""
-    first = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+class RefusedError(Exception):
+    """Code under test raised: what it said."""
+
+
+@contextmanager
+def guarded(doing: str) -> Iterator[None]:
+    """Run code under test so that it can neither end the check nor write into its result.
+
+    What it prints goes to standard error; both streams are put back.
+
+    Raises
+    ------
+    RefusedError
+        Where it raises an error.
+    InputError
+        Where it tries to end the process: that is no answer.
+    """
+    streams = sys.stdout, sys.stderr
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except KeyboardInterrupt:
+        raise
+    except Exception as error:
+        raise RefusedError(said(error)) from error
+    except BaseException as error:
+        message = f"{doing} ended in {said(error)}, which is neither an answer nor an error"
+        raise InputError(message) from error
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def said(error: BaseException) -> str:
+    """An error in one short line, for a message of this package's own."""
+    try:
+        first = str(error).strip().partition("\n")[0]
+    except Exception:  # noqa: BLE001 - the error is not of this package and may do anything
+        first = ""
+    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    text = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from precision_lab.conformance import conformance, libraries, load
+from precision_lab.conformance.loading import said
 from precision_lab.table import InputError
 
 HERE = "precision_lab.conformance"
@@ -39,3 +42,81 @@ def test_functions_that_cannot_be_found_are_told(where, message, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=message):
         conformance(where)
+
+
+GOOD = """
+    from precision_lab.formats import formats
+    return formats[name].round(values.astype(float))
+"""
+HELD = {"formats": ["e4m3fn"], "sources": ["float32"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import sys\nsys.exit(0)\n", "importing .* ended in SystemExit: 0"),
+        ("raise GeneratorExit\n", "importing .* ended in GeneratorExit"),
+        ("def f(values, name):\n    raise SystemExit\n", "rounding to .* ended in SystemExit"),
+        (
+            "def f(values, name):\n    if len(values) > 1:\n        raise SystemExit(0)\n" + GOOD,
+            "rounding to .* ended in SystemExit: 0",
+        ),
+    ],
+)
+def test_code_under_test_cannot_end_the_check(text, message, tmp_path):
+    """A module or function that leaves the process gives an error in one line, and no pass."""
+    (tmp_path / "leaves.py").write_text(text)
+    with pytest.raises(InputError, match=message) as told:
+        conformance(f"{tmp_path}/leaves.py:f", **HELD)
+    assert "\n" not in str(told.value)
+
+
+def test_code_under_test_can_be_interrupted(tmp_path):
+    """Control-C while it runs stays an interrupt."""
+    (tmp_path / "waits.py").write_text("def f(values, name):\n    raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        conformance(f"{tmp_path}/waits.py:f", **HELD)
+
+
+def test_what_code_under_test_prints_is_no_output(tmp_path, capsys):
+    """What it prints goes to standard error, and a standard output it has lost is put back."""
+    text = f"import sys\nprint('loading')\ndef f(values, name):\n    print('called'){GOOD}"
+    (tmp_path / "prints.py").write_text(text)
+    lost = text.replace("print('called')", "sys.stdout = sys.stderr = None")
+    (tmp_path / "loses.py").write_text(lost)
+    for name in ("prints", "loses"):
+        assert conformance(f"{tmp_path}/{name}.py:f", **HELD).passed
+        sys.stdout.write("and on\n")
+        captured = capsys.readouterr()
+        assert captured.out == "and on\n"
+        assert "loading" in captured.err
+        assert ("called" in captured.err) is (name == "prints")
+
+
+def test_a_file_may_hold_dataclasses_and_have_neighbours(tmp_path):
+    """A file is loaded as a script is run: its folder first, its own module known by name."""
+    (tmp_path / "neighbour_of_mine.py").write_text("ONE = 1\n")
+    (tmp_path / "late_neighbour.py").write_text("")
+    (tmp_path / "numpy.py").write_text(
+        "from __future__ import annotations\n"
+        "import dataclasses\nimport typing\nfrom neighbour_of_mine import ONE\n"
+        "@dataclasses.dataclass\nclass Row:\n    size: int = ONE\n"
+        "def f(values, name):\n    import late_neighbour\n"
+        f"    assert typing.get_type_hints(Row) == {{'size': int}}{GOOD}"
+    )
+    places, modules = list(sys.path), sys.modules["numpy"]
+    assert conformance(f"{tmp_path}/numpy.py:f", **HELD).passed
+    assert (places, modules) == (sys.path, sys.modules["numpy"])
+
+
+def test_errors_are_quoted_in_one_short_line():
+    """An error of the code under test is cut at 200 characters, without control characters."""
+    assert said(ValueError("a\x1b[31m\tb\nc")) == "ValueError: a\\x1b[31m\\tb"
+    assert said(ValueError()) == "ValueError"
+    assert len(said(ValueError("long " * 100))) == 200
+
+    class SilentError(Exception):
+        def __str__(self):
+            raise ValueError
+
+    assert said(SilentError()) == "SilentError"
