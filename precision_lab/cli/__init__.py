@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 DONE, CHECK_FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+GO_ON = {"report", "sweep"}
+"""Commands that go on where they were interrupted."""
 
 # One module a command, imported when it is asked for: `--help` and a typo wait for none of them.
 COMMANDS = {
@@ -111,6 +114,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; give its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if sys.stdout is None:
+        # The next file opened would take its place, and be written into.
+        return complain("standard output is closed: send it to a file or to /dev/null", STOPPED)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character gets its code instead.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = group.main(arguments, prog_name="precision-lab", standalone_mode=False)
     except InputError as error:
@@ -120,7 +131,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except StoppedError as error:
         return complain(str(error), STOPPED)
     except (KeyboardInterrupt, click.Abort):
-        return complain("interrupted; the same command goes on from here", INTERRUPTED)
+        on = "; the same command goes on from here" if GO_ON & set(arguments[:1]) else ""
+        return complain(f"interrupted{on}", INTERRUPTED)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         message = f"{where}{error.strerror or error}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,7 +48,9 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
 
 def emit(data: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print JSON; infinities and NaN, which JSON lacks, as text."""
-    click.echo(json.dumps(plain(data), indent=2, ensure_ascii=False))
+    # Another encoding may lack a character, and its own escapes are not those of JSON.
+    ascii_only = (sys.stdout.encoding or "").lower() not in {"utf-8", "utf8"}
+    click.echo(json.dumps(plain(data), indent=2, ensure_ascii=ascii_only))
 
 
 def plain(data: Any) -> Any:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import errno
+import json
+import os
 import subprocess
 import sys
 
@@ -125,3 +127,50 @@ def test_a_closed_pipe_is_quiet():
     ) as process:
         process.stdout.close()
         assert (process.wait(timeout=60), process.stderr.read()) == (0, b"")
+
+
+def test_closed_output_is_one_sentence():
+    """With standard output closed nothing is run: one line says so, and no traceback."""
+    shell = ["sh", "-c", '"$0" -m precision_lab formats >&-', sys.executable]
+    ran = subprocess.run(shell, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
+    assert "standard output is closed" in ran.stderr
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_output_that_lacks_characters_gets_their_codes(encoding):
+    """In an encoding without a character its code is printed, in JSON one that JSON reads."""
+    program = (
+        "import click; from precision_lab import cli; from precision_lab.cli.output import emit\n"
+        "cli.group.callback = lambda: (click.echo('\u2264 \xb1'), emit(['\u2264\xb1']))\n"
+        "cli.run([])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    first, _, rest = ran.stdout.decode(encoding).partition("\n")
+    assert ran.stderr == b""
+    assert first.strip() == "\\u2264 \xb1"
+    assert json.loads(rest) == ["\u2264\xb1"]
+
+
+@pytest.mark.parametrize("command", ["report", "sweep", "formats", "conformance"])
+def test_an_interrupt_promises_only_what_is_so(lab, monkeypatch, command):
+    """Only commands that keep what they measured say that they go on from there."""
+
+    def fail(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.group, "main", fail)
+    assert ("goes on from here" in lab(command).err) is (command in {"report", "sweep"})
+
+
+def test_a_rounding_function_that_leaves_is_bad_input(lab, tmp_path):
+    """A function under test that exits with 0 does not end the check as passed."""
+    (tmp_path / "leaves.py").write_text("def f(values, name):\n    raise SystemExit(0)\n")
+    ran = lab("conformance", f"{tmp_path}/leaves.py:f")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
