@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 if TYPE_CHECKING:
     from rich.progress import Task
@@ -32,16 +33,56 @@ def show(label: str, *, quiet: bool = False, stream: TextIO | None = None) -> It
         Show nothing.
     stream
         Standard error by default. A terminal gets a bar with rate and time left, anything else a
-        line every few seconds and one at the end.
+        line every few seconds and one at the end. A stream that is closed or breaks shows nothing
+        more, which is no error of what is running.
     """
-    stream = sys.stderr if stream is None else stream
-    if quiet:
+    # Python has no standard error at all where it was started without one.
+    found = cast("TextIO | None", sys.stderr if stream is None else stream)
+    if quiet or found is None or found.closed:
         yield _nothing
-    elif stream.isatty():
+        return
+    stream = cast("TextIO", _Patient(found))
+    if stream.isatty():
         with _bar(label, stream) as progress:
             yield progress
     else:
         yield _lines(label, stream)
+
+
+class _Patient:
+    """A stream whose errors are nobody's: what cannot be shown is left out."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._broken = stream, False
+
+    def write(self, text: str) -> int:
+        """Write, unless the stream is broken."""
+        if not self._broken:
+            try:
+                self._stream.write(text)
+            except (OSError, ValueError):
+                self._break()
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, unless the stream is broken."""
+        if not self._broken:
+            try:
+                self._stream.flush()
+            except (OSError, ValueError):
+                self._break()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _break(self) -> None:
+        self._broken = True
+        # Python flushes what is left in standard error at exit, and would fail again.
+        if self._stream is sys.stderr:
+            with suppress(OSError, ValueError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
 
 
 def _nothing(done: int, total: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import precision_lab
-from precision_lab.report import analyses, build, library, load
+from precision_lab.report import analyses, build, library, load, place
 from precision_lab.report.page import worst_cases
 from precision_lab.results_file import StoppedError
 from precision_lab.sweep import Sweep, sweep
@@ -256,15 +256,129 @@ def test_results_of_another_sweep_are_kept_aside(house, tmp_path):
 
 @pytest.mark.parametrize("content", [b"my notes", b"SQLite format 3\x00" + bytes(200)])
 def test_a_stranger_s_file_is_left_as_it_is(house, tmp_path, content):
-    """What is no results file of ours is refused on the page, and nothing is lost."""
+    """What is no results file of ours is refused before anything is touched, pages included."""
     house("good", GOOD)
     out = tmp_path / "out"
-    out.mkdir()
+    report(out=out)
     (out / "good.sqlite").write_bytes(content)
-    result = report(out=out)
-    assert result.exit_code == 1
-    assert "good.sqlite" in result.pages[0].note
-    assert content == (out / "good.sqlite").read_bytes()
+    before = files(out)
+    with pytest.raises(InputError, match=r"good\.sqlite"):
+        report(out=out)
+    assert before == files(out)
+
+
+@pytest.mark.parametrize("jobs", [2000, -1])
+def test_jobs_out_of_range_touch_nothing(house, tmp_path, jobs):
+    """They are refused before anything is made or changed."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    before = files(tmp_path / "out")
+    with pytest.raises(InputError, match="jobs"):
+        report(out=tmp_path / "out", jobs=jobs)
+    assert before == files(tmp_path / "out")
+
+
+@pytest.mark.parametrize("text", [BROKEN, MISSING, GOOD.replace('name="dots"', "name='../a'")])
+def test_an_earlier_page_outlives_a_failure(house, tmp_path, text):
+    """Page, twin and figures stay as they were; the note and the index say that the run failed."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    before = files(tmp_path / "out")
+    house("good", text)
+    (page,) = report(out=tmp_path / "out").pages
+    after = files(tmp_path / "out")
+    assert page.note.endswith("The earlier page is still there.")
+    changed = {name for name in before if before[name] != after.get(name)}
+    assert {"index.html"} == changed - {"good.sqlite"}
+    assert b"The last run left this page as it was." in after["index.html"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return [charts", "return ['nonsense'] or [charts"),
+        ("return [charts", "raise SystemExit(0)\n        return [charts"),
+        ('caption="How to read."', "caption=chr(0xD800)"),
+        ("Is a made-up norm well?", "\\udc80?"),
+        ('title="Dots"', 'title="$\\\\nonsense{$"'),
+        ("a < b & c.", "\\ud800"),
+        ('"Is a made-up norm well?"', "7"),
+    ],
+)
+def test_what_cannot_be_drawn_fails_alone(house, tmp_path, old, new):
+    """Errors in drawing and writing are that page's own: code 1, the index and others written."""
+    assert old in GOOD
+    house("bad", GOOD.replace(old, new))
+    house("good", GOOD)
+    result = report(out=tmp_path / "out")
+    assert ("bad",) == result.failed
+    assert {"bad.html", "good.html", "index.html"} <= set(files(tmp_path / "out"))
+
+
+def test_prints_of_an_analysis_are_no_data(house, tmp_path, capsys):
+    """They go to standard error."""
+    house("good", "    print('hello')\n" + GOOD)
+    assert report(out=tmp_path / "out").exit_code == 0
+    assert ("", "hello\n") == tuple(capsys.readouterr())
+
+
+def test_only_figures_of_our_own_are_removed(house, tmp_path):
+    """Other SVG files, a folder of such a name, and what a planted twin names are left."""
+    house("good", GOOD)
+    out = tmp_path / "out"
+    report(out=out)
+    (out / "good/old.svg").mkdir()
+    (out / "good/mine.svg").write_text("mine")
+    (out / "note.svg").write_text("mine")
+    twin = json.loads((out / "good.json").read_text())
+    twin["figures"] += [{"file": name} for name in ("good/../note.svg", "good/old.svg/", 3)] + [4]
+    (out / "good.json").write_text(json.dumps(twin))
+    house("good", GOOD.replace('name="dots"', 'name="marks"'))
+    assert report(out=out).exit_code == 0
+    assert {"marks.svg", "mine.svg", "old.svg"} == {path.name for path in (out / "good").iterdir()}
+    assert (out / "note.svg").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"name": "../x"}, {"name": 7}, {"schema": "other"}, {"headline": None}, {"status": []}],
+)
+def test_a_planted_twin_is_no_page(house, tmp_path, change):
+    """The index believes a twin only where it is of the analysis whose name it has."""
+    for name in ("one", "two"):
+        house(name, GOOD)
+    out = tmp_path / "out"
+    report(["one"], out=out)
+    twin = json.loads((out / "one.json").read_text())
+    (out / "one.json").write_text(json.dumps(twin | change))
+    report(["two"], out=out)
+    references = Links((out / "index.html").read_text()).references
+    assert ["two.html", "two/dots.svg"] == references
+    (out / "one.json").write_text("[" * 200_000)
+    assert report(["two"], out=out).exit_code == 0
+
+
+def test_a_planted_figure_is_not_shown(house, tmp_path):
+    """The index shows pictures of the page's own folder only."""
+    for name in ("one", "two"):
+        house(name, GOOD)
+    out = tmp_path / "out"
+    report(["one"], out=out)
+    text = (out / "one.json").read_text()
+    (out / "one.json").write_text(text.replace('"one/dots.svg"', '"https://a.example/b.svg"'))
+    report(["two"], out=out)
+    assert "://" not in (out / "index.html").read_text()
+
+
+@pytest.mark.parametrize("out", ["", "a\udcffb", "a\0b"])
+def test_a_folder_that_has_no_name_is_refused(house, tmp_path, monkeypatch, out):
+    """Empty, not UTF-8, or with a null byte: one sentence, and nothing is made."""
+    house("good", GOOD)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match="names no folder"):
+        report(out=out)
+    assert [] == list((tmp_path / "here").iterdir())
 
 
 def test_a_partial_run_keeps_the_other_pages_in_the_index(house, tmp_path):
@@ -296,7 +410,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(house, tmp_path, out):
     assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.parametrize("blocked", ["good", "good.html/x", "index.html/x", "good/dots.svg/x"])
+@pytest.mark.parametrize("blocked", ["good", "good.html/x", "index.html/x"])
 def test_a_blocked_path_is_found_before_anything_is_measured(house, tmp_path, monkeypatch, blocked):
     """What stands in the way of a page or a figure is named at once, and left."""
     house("good", GOOD)
@@ -324,7 +438,7 @@ def test_a_full_disk_ends_the_run(house, tmp_path, monkeypatch, error):
         with pytest.raises(type(error)):
             report(out=tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr(build, "replace_file", full)
+        patch.setattr(place, "replace_file", full)
         with pytest.raises(type(error)):
             report(out=tmp_path / "out")
     assert report(out=tmp_path / "out").exit_code == 0

@@ -8,7 +8,6 @@ from functools import partial
 import click
 
 from precision_lab.cli.output import as_json, emit
-from precision_lab.table import InputError
 
 FULL = "The wide grids: more formats, sizes, plans and inputs; about ten minutes on two cores."
 
@@ -20,7 +19,9 @@ FULL = "The wide grids: more formats, sizes, plans and inputs; about ten minutes
 )
 @click.option("--full", is_flag=True, help=FULL)
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help="Processes that measure; one a core if absent."
+    "--jobs",
+    type=click.IntRange(min=1, max=64),
+    help="Processes that measure; one a core if absent.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @as_json
@@ -40,8 +41,6 @@ def command(
     A run that was stopped goes on where it was, and what was measured is used again. Exit code 1 if
     an analysis failed; one whose optional package is missing says so on its page and is no failure.
     """
-    if not out:
-        raise InputError("--out '' names no folder: try reports/latest")
     from precision_lab.progress import show
     from precision_lab.report import report
 

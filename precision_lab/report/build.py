@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run analyses and write their pages.
 
-A page that fails says so in one sentence and the others are written all the same. Every file is
-written whole or not at all, and what an earlier run measured is used again.
+A page that fails says so in one sentence and the others are written all the same; an earlier page
+of the same analysis is better than that sentence, so it stays. Every file is written whole or not
+at all, and what an earlier run measured is used again.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shlex
-from contextlib import nullcontext
+import sys
+from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical
-from precision_lab.charts import svg
-from precision_lab.files import replace_file
-from precision_lab.report import library
+from precision_lab.inputs.draws import whole
+from precision_lab.report import library, place
 from precision_lab.report import page as pages
 from precision_lab.report.page import Page
-from precision_lab.results_file import OtherResultsError, StoppedError
+from precision_lab.results_file import OtherResultsError, StoppedError, set_aside
 from precision_lab.sweep import sweep
 from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from precision_lab.progress import Progress
     from precision_lab.report.library import Analysis
@@ -101,8 +101,9 @@ def report(
     Raises
     ------
     InputError
-        There is no such analysis, or the folder or a file in it cannot be made or written; that is
-        found before anything is measured.
+        There is no such analysis, jobs is out of range, the folder or a file in it cannot be made
+        or written, or a results file in it is damaged or a stranger's; that is found before
+        anything is measured or changed.
     StoppedError, OSError
         The disk is full: what was measured is saved, and the same call goes on from it.
     """
@@ -111,52 +112,31 @@ def report(
     for name in wanted:
         if name not in known:
             raise unknown("analysis", name, known)
-    folder = _folder(Path(out))
-    _check_paths(folder, wanted)
+    jobs = whole("jobs", jobs or os.cpu_count() or 1, 1, 1024)
+    folder = place.folder(out)
+    place.check(folder, wanted)
     show = progress or (lambda _label: nullcontext(lambda _done, _total: None))
-    tell = notice or (lambda _line: None)
-    jobs = jobs or os.cpu_count() or 1
-    done = []
+
+    def tell(line: str) -> None:
+        # That nobody can be told is no failure of the analysis.
+        with suppress(OSError, ValueError):
+            (notice or (lambda _line: None))(line)
+
+    done, kept = [], {}
     for name in wanted:
         command = _command(name, out, full=full)
         page = _page(name, folder, command, full=full, jobs=jobs, show=show, tell=tell)
-        _write(folder, page)
+        if page.status != "done" and place.good(folder, name):
+            kept[name] = page.note
+            page = replace(page, note=f"{page.note} The earlier page is still there.")
+        elif page.status != "done":
+            place.write(folder, place.drawn(page, errors="backslashreplace"))
         done.append(page)
-    entries, absent = _entries(folder, known)
+    entries, absent = place.entries(folder, known)
+    entries = [{**entry, "note": kept.get(entry["name"], "")} for entry in entries]
     index = pages.index_html(entries, [_command(name, out, full=full) for name in absent])
-    _save(folder / "index.html", index)
+    place.save(folder / "index.html", index.encode(errors="backslashreplace"))
     return ReportResult(out=folder, pages=tuple(done))
-
-
-def _folder(path: Path) -> Path:
-    """The folder to write to, made and found to be writable."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise
-        standing = next((p for p in (path, *path.parents) if p.exists()), path)
-        why = "is a file" if standing.is_file() else (error.strerror or "cannot be made")
-        raise InputError(f"the report cannot be written to {path}: {standing} {why}") from error
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise InputError(f"the report cannot be written to {path}: no permission")
-    return path
-
-
-def _check_paths(folder: Path, names: Iterable[str]) -> None:
-    """Refuse what stands where a page, a figure or results must go, before any time is spent."""
-    files = [folder / "index.html"]
-    for name in names:
-        figures = folder / name
-        if figures.exists():
-            if not figures.is_dir():
-                raise InputError(f"the report cannot be written to {folder}: {figures} is a file")
-            _folder(figures)
-            files += figures.glob("*.svg")
-        files += [folder / f"{name}.{kind}" for kind in ("html", "json", "sqlite")]
-    for path in files:
-        if path.is_dir():
-            raise InputError(f"the report cannot be written to {folder}: {path} is a folder")
 
 
 def _command(name: str, out: str | os.PathLike[str], *, full: bool) -> str:
@@ -177,22 +157,27 @@ def _page(
     show: Show,
     tell: Callable[[str], None],
 ) -> Page:
-    """Run one analysis; whatever goes wrong in it is told on its page."""
+    """Run one analysis and write its page; whatever goes wrong in that is told by its note."""
     page = Page(name=name, question=name.replace("_", " "), status="failed", command=command)
     try:
-        analysis = library.load(name)
-        page = replace(page, question=analysis.question)
-        lacking = library.lacking(analysis)
-        if lacking:
-            return _without(page, lacking)
-        return _measured(page, analysis, folder, full=full, jobs=jobs, show=show, tell=tell)
+        # Standard output is for what the command has to say.
+        with redirect_stdout(sys.stderr):
+            analysis = library.load(name)
+            page = replace(page, question=analysis.question)
+            lacking = library.lacking(analysis)
+            if lacking:
+                return _without(page, lacking)
+            done = _measured(page, analysis, folder, full=full, jobs=jobs, show=show, tell=tell)
+            # All of it is drawn before any file is touched.
+            place.write(folder, place.drawn(done))
+            return done
     except ModuleNotFoundError as error:
         return _without(page, [str(error.name)])
     except StoppedError:
         raise
     except InputError as error:
         return replace(page, note=f"This analysis failed: {error}.")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise
         return replace(page, note=f"This analysis failed: {type(error).__name__}: {error}.")
@@ -225,7 +210,7 @@ def _measured(
         with show(page.name) as progress:
             rows = sweep(config, path=results, jobs=jobs, progress=progress)
     except OtherResultsError:
-        aside = _aside(results)
+        aside = set_aside(results)
         note = (
             f"The results file that was here is of another version or another sweep: it was "
             f"kept as {aside.name}, and all was measured afresh."
@@ -246,15 +231,6 @@ def _measured(
     )
 
 
-def _aside(path: Path) -> Path:
-    """Move a results file out of the way, to a name that is free."""
-    number = 1
-    while (free := path.with_name(f"{path.stem}.older-{number}{path.suffix}")).exists():
-        number += 1
-    path.rename(free)
-    return free
-
-
 def _versions(rows: Any) -> dict[str, str]:
     """The versions that measured the rows; several of one package stand beside each other."""
     found: dict[str, dict[str, None]] = {}
@@ -262,42 +238,3 @@ def _versions(rows: Any) -> dict[str, str]:
         for name, version in canonical.decode(text).items():
             found.setdefault(name, {})[str(version)] = None
     return {name: " and ".join(several) for name, several in found.items()}
-
-
-def _write(folder: Path, page: Page) -> None:
-    """Write a page, its twin and its figures; remove figures that it no longer has."""
-    figures = folder / page.name
-    if page.charts:
-        _folder(figures)
-    for chart in page.charts:
-        _save(figures / f"{chart.name}.svg", svg(chart))
-    _save(folder / f"{page.name}.json", pages.twin(page))
-    _save(folder / f"{page.name}.html", pages.page_html(page))
-    names = {f"{chart.name}.svg" for chart in page.charts}
-    for old in figures.glob("*.svg"):
-        if old.name not in names:
-            old.unlink()
-
-
-def _save(path: Path, text: str) -> None:
-    replace_file(path, [text.encode()])
-
-
-def _entries(folder: Path, known: Iterable[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """What the index says of each analysis whose page is in the folder, and which are not."""
-    entries, absent = [], []
-    for name in known:
-        try:
-            twin = json.loads((folder / f"{name}.json").read_text("utf-8"))
-            entry = {
-                word: twin[word] for word in ("schema", "name", "headline", "question", "status")
-            }
-            entry["thumbnail"] = next((figure["file"] for figure in twin["figures"]), "")
-        except (OSError, ValueError, KeyError, TypeError):
-            entry = {}
-        # A page of another version's layout is as good as none.
-        if entry.get("schema") == pages.SCHEMA:
-            entries.append(entry)
-        else:
-            absent.append(name)
-    return entries, absent

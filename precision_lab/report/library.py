@@ -94,6 +94,8 @@ def load(name: str) -> Analysis:
     if missing:
         raise InputError(f"the analysis {name} in {known[name]} lacks {', '.join(missing)}")
     defined = {word: getattr(module, word) for word in REQUIRED}
+    if not isinstance(defined["question"], str):
+        raise InputError(f"the question of the analysis {name} is {defined['question']!r}: no text")
     return Analysis(
         name=name,
         needs=tuple(getattr(module, "needs", ())),

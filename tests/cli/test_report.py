@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import errno
+import io
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import time
 import pytest
 
 from precision_lab import report as room
+from precision_lab.progress import show
 from precision_lab.report import Page, ReportResult
 from precision_lab.results_file import StoppedError
 
@@ -117,3 +120,87 @@ def test_an_interrupt_ends_with_130(tmp_path):
     assert "interrupted" in told
     assert "Traceback" not in told
     assert results.exists()
+
+
+class Broken(io.StringIO):
+    """A stream whose reader has gone."""
+
+    def write(self, _text):
+        """Fail, as a pipe does."""
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+class BrokenTerminal(Broken):
+    """The same, as a terminal."""
+
+    def isatty(self):
+        """Say that it is a terminal."""
+        return True
+
+
+@pytest.mark.parametrize("stream", [None, Broken(), BrokenTerminal()])
+def test_progress_that_cannot_be_shown_is_no_error(monkeypatch, stream):
+    """A closed, absent or broken stream leaves what is measured alone."""
+    monkeypatch.setattr(sys, "stderr", None)
+    with show("label", stream=stream) as progress:
+        progress(1, 3)
+        progress(3, 3)
+    if stream is not None:
+        closed = io.StringIO()
+        closed.close()
+        with show("label", stream=closed) as progress:
+            progress(1, 1)
+
+
+TINY = """
+import sys
+from precision_lab import cli
+from precision_lab.report import library
+from pathlib import Path
+library.folder = lambda: Path(sys.argv[1])
+sys.exit(cli.run(["report", "--jobs", "1", "--out", sys.argv[2]]))
+"""
+ANALYSIS = """
+from precision_lab.sweep import Sweep
+question = "Why?"
+def sweep(*, full):
+    return Sweep(plans="late", formats="float16", hidden=4, rows=1)
+def figures(rows):
+    return []
+def findings(rows):
+    return [f"{len(rows)} case"]
+"""
+
+
+def test_a_run_without_standard_error_or_backend(tmp_path):
+    """A broken or closed standard error and a notebook's MPLBACKEND change nothing."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/one.py").write_text(ANALYSIS, encoding="utf-8")
+    command = [sys.executable, "-c", TINY, str(tmp_path / "a")]
+    for backend in ("no such thing", "module://no_such.backend"):
+        out = tmp_path / backend[:2]
+        environment = {**os.environ, "MPLBACKEND": backend}
+        reader, writer = os.pipe()
+        os.close(reader)
+        ran = subprocess.run(
+            [*command, str(out)], check=False, env=environment, stdout=subprocess.PIPE,
+            stderr=writer, text=True,
+        )  # fmt: skip
+        os.close(writer)
+        assert (0, f"one: 1 case\n\n{out}/index.html\n") == (ran.returncode, ran.stdout)
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command, str(tmp_path / "closed")]
+    assert 0 == subprocess.run(shell, check=False, stdout=subprocess.DEVNULL).returncode
+
+
+def test_a_folder_s_name_that_is_no_text(lab):
+    """Empty or not UTF-8: code 2 and one sentence."""
+    for name in ("", os.fsdecode(b"a\xffb")):
+        ran = lab("report", "--out", name)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+def test_a_folder_that_the_system_refuses(lab):
+    """What cannot be made is named, and so is the reason."""
+    ran = lab("report", "--out", "/proc/none/below")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "/proc/none/below: it cannot be made: " in ran.err
