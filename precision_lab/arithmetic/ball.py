@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SLACK = 1 + 2.0**-45
 """Bounds are computed in float64 too, with a few dozen roundings each."""
 
+MODEST = 2.0**40
+"""Factors below this leave a bound of underflow negligible: one number will do for all of them."""
+
 NEGLIGIBLE = 2.0**-1000
 """Absolute bounds below this come from underflow alone."""
 
@@ -64,6 +67,15 @@ class Ball:
     def is_column(self) -> bool:
         """Whether this is one value a row."""
         return bool(self.high.shape[-1] == 1)
+
+    def at(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Ball:
+        """The enclosures of some elements, in one dimension."""
+        relative, absolute = (
+            np.broadcast_to(bound, self.high.shape)[i, j]
+            for bound in (self.relative, self.absolute)
+        )
+        low = None if self.low is None else self.low[i, j]
+        return Ball(self.high[i, j], relative, absolute, low)
 
     def radius(self, outward: float = 0.0) -> Floats:
         """The bound on the error of each element.
@@ -120,6 +132,8 @@ class Model:
             if np.any(part.absolute):
                 # A gain is one row for all: its own sizes, for they may differ by a lot.
                 size = np.abs(other.high) if len(other.high) == 1 else _largest(other.high)
+                if np.ndim(part.absolute) == 0 and (top := np.max(size)) < MODEST:
+                    size = np.asarray(top)
                 absolute = absolute + part.absolute * (size * (1 + other.relative) + other.absolute)
         return relative * SLACK, absolute * SLACK
 
