@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical
-from precision_lab.results_file import check, connect, logged, look, translated
+from precision_lab.results_file import check, connect, logged, look, translated, verified
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -102,19 +102,16 @@ class Reader:
 
     def stored(self) -> Iterator[Row]:
         """Each finished case as it is stored, in the order of the sweep."""
-        query = (
-            'SELECT position, rows.key, "case", result, versions, ifnull(seconds, 0) FROM rows '
-            "LEFT JOIN timings ON timings.key = rows.key ORDER BY position"
-        )
         with translated(self.path):
-            for position, key, case, result, versions, seconds in self._connection.execute(query):
+            taken = dict(self._connection.execute("SELECT key, seconds FROM timings"))
+            for position, key, case, result, versions in verified(self._connection):
                 yield Row(
                     position=position,
                     key=key,
                     case=case,
                     result=result,
                     versions=versions,
-                    seconds=seconds,
+                    seconds=taken.get(key, 0.0),
                 )
 
 
@@ -164,8 +161,7 @@ def read(path: str | os.PathLike[str]) -> Results:
 def decoded(connection: sqlite3.Connection, *, by: str = "position") -> Iterator[dict[str, Any]]:
     """The finished rows of an open file, in one of `ORDERS`."""
     assert by in ORDERS  # noqa: S101
-    query = f'SELECT key, "case", result, versions FROM rows ORDER BY {by}'  # noqa: S608
-    for key, case, result, versions in connection.execute(query):
+    for _, key, case, result, versions in verified(connection, by=by):
         yield {
             "key": key,
             "case": canonical.decode(case),

@@ -7,11 +7,12 @@ no statement of a stranger's file (a view, a trigger) is ever run.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import struct
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from precision_lab.table import InputError
 from precision_lab.versions import __version__
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # Four letters in the file's header tell our files from other programs' (`file` shows them too).
 APPLICATION_ID = int.from_bytes(b"plab", "big")
 TABLES = {
     "meta": "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "rows": (
         'CREATE TABLE rows (position INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, "case" TEXT '
-        "NOT NULL, result TEXT NOT NULL, versions TEXT NOT NULL)"
+        "NOT NULL, result TEXT NOT NULL, versions TEXT NOT NULL, checksum TEXT NOT NULL)"
     ),
     # Which process has a case in hand, where several share the file.
     "claims": "CREATE TABLE claims (position INTEGER PRIMARY KEY, owner TEXT NOT NULL)",
@@ -153,6 +154,69 @@ def check(connection: sqlite3.Connection, path: Path | None) -> dict[str, str]:
     return meta
 
 
+def checksum(*values: Any) -> str:
+    """SHA-256 of the other columns of a row, in their order: damage that stays text is found."""
+    return hashlib.sha256("\n".join(map(str, values)).encode()).hexdigest()
+
+
+def verified(
+    connection: sqlite3.Connection, *, by: str = "position"
+) -> Iterator[tuple[int, str, str, str, str]]:
+    """Position, key, case, result and versions of each row, as they were once written.
+
+    Raises
+    ------
+    ValueError
+        A row is not as it was written, or has a place that the sweep has not.
+    """
+    ((cases,),) = connection.execute("SELECT value FROM meta WHERE name = 'cases'")
+    query = f'SELECT position, key, "case", result, versions, checksum FROM rows ORDER BY {by}'  # noqa: S608
+    for *row, sum_ in connection.execute(query):
+        position, key, case, result, versions = row
+        if checksum(*row) != sum_:
+            raise ValueError(f"row {position} does not match its checksum")
+        if not 0 <= position < int(cases):
+            raise ValueError(f"row {position} is out of range: the sweep has {cases} cases")
+        yield position, key, case, result, versions
+
+
+def set_aside(path: Path) -> Path:
+    """Move a results file that nobody uses to a name that is free, with all that it holds.
+
+    Returns
+    -------
+    Path
+        The new name, `results.older-1.sqlite` or the next.
+
+    Raises
+    ------
+    StoppedError
+        Another process has the file open; it stays where it is.
+    """
+    number = 1
+    while (free := path.with_name(f"{path.stem}.older-{number}{path.suffix}")).exists():
+        number += 1
+    with translated(path), closing(connect(str(path))) as connection:
+        connection.execute("PRAGMA busy_timeout = 0")
+        # Moves the log into the file. Refused while any other process has the file open.
+        connection.execute("PRAGMA journal_mode = DELETE")
+        # The same where there was no log; nobody begins before the file has its new name.
+        connection.execute("BEGIN EXCLUSIVE")
+        path.rename(free)
+    return free
+
+
+def _whole(path: Path | None) -> bool:
+    """Whether a results file can be read, rows and all."""
+    if path is None or not path.is_file():
+        return False
+    try:
+        with closing(connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return any(True for _ in verified(connection))
+    except (sqlite3.Error, ValueError):
+        return False
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All or nothing, with the right to write taken at the start."""
@@ -179,6 +243,10 @@ def translated(path: Path | None) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         # The low byte is the kind, the high ones its variant.
         match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
+            case sqlite3.SQLITE_IOERR if not _whole(path):
+                raise StoppedError(
+                    f"{path}: {error}; whether anything is saved there is not known"
+                ) from error
             case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
                 raise StoppedError(
                     f"{path}: {error}; what was finished before is saved, and the same run goes "

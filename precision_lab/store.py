@@ -20,11 +20,13 @@ from precision_lab.reader import decoded
 from precision_lab.results_file import (
     OtherResultsError,
     check,
+    checksum,
     connect,
     look,
     prepare,
     transaction,
     translated,
+    verified,
 )
 from precision_lab.versions import __version__, code
 
@@ -115,7 +117,7 @@ class Store:
     def keys(self) -> set[str]:
         """The keys of the finished cases."""
         with translated(self.path):
-            return {key for (key,) in self._connection.execute("SELECT key FROM rows")}
+            return {key for _, key, *_ in verified(self._connection)}
 
     def claim(
         self, positions: Iterable[int], *, take_over: bool = False
@@ -172,10 +174,11 @@ class Store:
             The disk is full; none of these rows is saved, all earlier ones are.
         """
         rows = list(rows)
+        columns = [(row.position, row.key, row.case, row.result, row.versions) for row in rows]
         with translated(self.path), transaction(self._connection):
             self._connection.executemany(
-                "INSERT INTO rows VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING",
-                [(row.position, row.key, row.case, row.result, row.versions) for row in rows],
+                "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING",
+                [(*row, checksum(*row)) for row in columns],
             )
             self._connection.executemany(
                 "INSERT INTO timings VALUES (?, ?) ON CONFLICT (key) DO NOTHING",

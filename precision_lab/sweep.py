@@ -52,6 +52,8 @@ __all__ = [
 Written: TypeAlias = "Sweep | Iterable[Sweep] | str | os.PathLike[str] | Mapping[str, Any]"
 
 MEASURE = "precision_lab.measure:measure"
+# More processes than this are a slip of the finger, and would stall the machine.
+MOST_JOBS = 64
 # Seconds of work that a kill may cost: the time between two commits.
 COMMIT = 0.2
 
@@ -209,7 +211,7 @@ def _filled(
     measure: str = MEASURE,
 ) -> Iterator[tuple[Store, Run]]:
     """A store that has every case of the sweep, or of a shard."""
-    jobs = whole("jobs", jobs, 1, 1024)
+    jobs = whole("jobs", jobs, 1, MOST_JOBS)
     grids = _grids(config)
     cases = cases_of(grids)
     wanted = dealing.shard(list(enumerate(cases)), *shard)

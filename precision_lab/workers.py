@@ -58,7 +58,14 @@ def _interrupts_kept_back() -> Iterator[None]:
 class Worker:
     """One process, the cases it has at hand and the ones it is to get."""
 
-    def __init__(self, measure: str, answers: queue.SimpleQueue[tuple[Worker, bytes]]) -> None:
+    def __init__(
+        self,
+        measure: str,
+        answers: queue.SimpleQueue[tuple[Worker, bytes]],
+        *,
+        again: bool = False,
+    ) -> None:
+        self.again = again
         self.todo: deque[Numbered] = deque()
         self.at_hand: deque[Numbered] = deque()
         self.ready = False
@@ -141,7 +148,7 @@ class Workers:
         Raises
         ------
         RuntimeError
-            A worker ended before it was ready: no case will fare better.
+            A worker ended before it was ready, or was killed so twice: no case will fare better.
         """
         while len(self._workers) < self._jobs and (chunk := self._next()):
             self._add(chunk)
@@ -166,9 +173,9 @@ class Workers:
         """The next chunk, if there is one."""
         return self._returned.popleft() if self._returned else next(self._chunks, None)
 
-    def _add(self, chunk: list[Numbered]) -> None:
-        """Start a worker on a chunk."""
-        worker = Worker(self._measure, self._answers)
+    def _add(self, chunk: list[Numbered], *, again: bool = False) -> None:
+        """Start a worker on a chunk, perhaps for one that was killed before it was ready."""
+        worker = Worker(self._measure, self._answers, again=again)
         self._workers.add(worker)
         worker.todo.extend(chunk)
         worker.feed()
@@ -187,9 +194,13 @@ class Workers:
         worker.end()
         code = worker.process.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        if not worker.ready:
-            raise RuntimeError(f"a worker process ended with {how} before it measured anything")
         left = [*worker.at_hand, *worker.todo]
+        if not worker.ready:
+            # One that ended by itself would do so again; one that was killed may have had bad luck.
+            if code < 0 and not worker.again:
+                self._add(left, again=True)
+                return
+            raise RuntimeError(f"a worker process ended with {how} before it measured anything")
         if left:
             position, _ = left[0]
             self._deaths[position] += 1

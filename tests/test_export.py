@@ -20,6 +20,7 @@ from precision_lab.export import WRITERS, export
 from precision_lab.grid import Sweep
 from precision_lab.merging import merge
 from precision_lab.reader import Row
+from precision_lab.results_file import checksum
 from precision_lab.store import Store
 from precision_lab.sweep import read, run
 from precision_lab.table import InputError
@@ -147,6 +148,10 @@ class TestBytes:
             value = json.loads(old)["value"]
             new = old.replace(repr(value), repr(math.nextafter(value, 0)))
             connection.execute("UPDATE rows SET result = ? WHERE position = 0", (new,))
+            connection.create_function("checksum", 5, checksum)
+            connection.execute(
+                'UPDATE rows SET checksum = checksum(position, key, "case", result, versions)'
+            )
             connection.commit()
         after = [exported(path, format) for format in formats()]
         assert [True] * len(before) == [a != b for a, b in zip(before, after, strict=True)]
@@ -196,6 +201,10 @@ class TestRefusals:
         with closing(sqlite3.connect(path)) as connection:
             statement = f'UPDATE rows SET "{column}" = ? WHERE position = 3'  # noqa: S608 - ours
             connection.execute(statement, (value,))
+            connection.create_function("checksum", 5, checksum)
+            connection.execute(
+                'UPDATE rows SET checksum = checksum(position, key, "case", result, versions)'
+            )
             connection.commit()
         pieces = export(path)
         with pytest.raises(InputError, match=words):

@@ -12,7 +12,7 @@ import pytest
 from precision_lab.grid import Sweep
 from precision_lab.merging import Merged, merge
 from precision_lab.reader import read
-from precision_lab.results_file import OtherResultsError
+from precision_lab.results_file import OtherResultsError, checksum
 from precision_lab.sweep import run
 from precision_lab.table import InputError
 
@@ -41,6 +41,10 @@ def altered(path, statement):
     """Change a results file behind the program's back."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(statement)
+        connection.create_function("checksum", 5, checksum)
+        connection.execute(
+            'UPDATE rows SET checksum = checksum(position, key, "case", result, versions)'
+        )
         connection.commit()
 
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,13 @@ import precision_lab.results_file
 from precision_lab import canonical
 from precision_lab.reader import Row, read
 from precision_lab.reader import opened as opened_file
-from precision_lab.results_file import OtherResultsError, StoppedError
+from precision_lab.results_file import (
+    OtherResultsError,
+    StoppedError,
+    checksum,
+    set_aside,
+    translated,
+)
 from precision_lab.store import Store
 from precision_lab.table import InputError
 
@@ -212,6 +219,37 @@ class TestRefusals:
             read(path)
 
     @pytest.mark.parametrize(
+        "change",
+        [
+            """result = '{"value":2}'""",
+            """ "case" = '{"position":2}'""",
+            "key = 'key2'",
+            "position = 2",
+            """versions = '{"package":"2"}'""",
+            "checksum = 'x'",
+            'position = 9, checksum = checksum(9, key, "case", result, versions)',
+            'position = -1, checksum = checksum(-1, key, "case", result, versions)',
+        ],
+    )
+    def test_a_row_that_is_not_as_it_was_written(self, path, change):
+        """Damage that is still text, and a place that the sweep has not."""
+        with opened(path) as store:
+            store.add([row(1)])
+        with closing(sqlite3.connect(path)) as connection:
+            connection.create_function("checksum", 5, checksum)
+            connection.execute(f"UPDATE rows SET {change}")  # noqa: S608 - ours
+            connection.commit()
+        words = r"damaged \(row -?\d .*restore a copy$"
+        with opened_file(path) as reader:
+            for reading in (reader.rows, reader.stored):
+                with pytest.raises(InputError, match=words):
+                    list(reading())
+        with opened(path) as store:
+            for reading in (store.rows, store.keys):
+                with pytest.raises(InputError, match=words):
+                    reading()
+
+    @pytest.mark.parametrize(
         "statement",
         [
             "CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END",
@@ -231,10 +269,10 @@ class TestRefusals:
 
     def test_another_layout(self, path, monkeypatch):
         """A file of an older or newer layout is refused by number."""
-        monkeypatch.setattr(precision_lab.results_file, "SCHEMA_VERSION", 3)
+        monkeypatch.setattr(precision_lab.results_file, "SCHEMA_VERSION", 4)
         opened(path).close()
         monkeypatch.undo()
-        self.refused(path, "layout 3 .* layout 2: name another file")
+        self.refused(path, "layout 4 .* layout 3: name another file")
 
     def test_another_version(self, path, monkeypatch):
         """Rows of another version may have other numbers."""
@@ -273,6 +311,57 @@ class TestRefusals:
         with opened(path) as store:
             store.add([row(1)])
             assert [1] == values(store.rows())
+
+
+class TestAside:
+    """A results file makes room for another."""
+
+    @pytest.mark.parametrize("layout", [3, 2])
+    def test_rows_in_the_log_come_along(self, path, layout):
+        """What a killed process left beside the file, also in another layout."""
+        with opened(path) as store:
+            store._connection.execute("PRAGMA wal_autocheckpoint = 0")
+            store._connection.execute(f"PRAGMA user_version = {layout}")
+            store.add([row(1)])
+            killed = path.with_name("killed.sqlite")
+            for suffix in ("", "-wal"):
+                shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")
+        killed.with_name("killed.older-1.sqlite").touch()
+        aside = set_aside(killed)
+        assert aside == path.with_name("killed.older-2.sqlite")
+        assert not list(path.parent.glob("killed*-wal"))
+        assert not killed.exists()
+        alone = shutil.copy(aside, path.with_name("alone.sqlite"))
+        with closing(sqlite3.connect(alone)) as connection:
+            assert [(1,)] == connection.execute("SELECT position FROM rows").fetchall()
+            assert [(layout,)] == connection.execute("PRAGMA user_version").fetchall()
+
+    def test_a_file_in_use_stays(self, path):
+        """Another process's rows go where it thinks they do."""
+        with opened(path) as store:
+            store.add([row(1)])
+            code = "import sys; from precision_lab.results_file import *; from pathlib import Path;"
+            code += """
+try: set_aside(Path(sys.argv[1]))
+except StoppedError as error: print(error)
+"""
+            done = subprocess.run(
+                [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+            )
+            assert "in use by another process" in done.stdout
+            store.add([row(2)])
+            assert not list(path.parent.glob("*older*"))
+        assert [1, 2] == values(read(path).rows)
+        set_aside(path)
+        assert not path.exists()
+
+    def test_a_file_that_is_read_stays(self, path):
+        """A reader counts as well."""
+        with opened(path) as store:
+            store.add([row(1)])
+        with opened_file(path), pytest.raises(StoppedError, match="in use by another process"):
+            set_aside(path)
+        assert path.exists()
 
 
 class TestFullDisk:
@@ -322,6 +411,23 @@ class TestFullDisk:
         """Add more rows than there is room for, one at a time."""
         for position in range(100):
             store.add([row(position, text="x" * 5000)])
+
+    def test_an_error_of_the_disk_promises_nothing_it_does_not_know(self, path):
+        """That rows are saved is said where they can be read, and only there."""
+
+        def told() -> str:
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+            with pytest.raises(StoppedError) as caught, translated(path):
+                raise error
+            return str(caught.value)
+
+        assert told().endswith("disk I/O error; whether anything is saved there is not known")
+        with opened(path) as store:
+            store.add([row(1)])
+        assert "disk I/O error; what was finished before is saved" in told()
+        path.unlink()
+        assert "not known" in told()
 
     def test_locked(self, path, monkeypatch):
         """Another process that keeps the file to itself stops the work, and nothing is lost."""

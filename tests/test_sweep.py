@@ -115,7 +115,7 @@ class TestRows:
             run(config, path)
         assert not path.exists()
 
-    @pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "2"])
+    @pytest.mark.parametrize("jobs", [0, -1, 65, 1.5, True, "2"])
     def test_jobs(self, jobs, path):
         """A count of processes is a whole number from 1 up."""
         with pytest.raises(InputError, match="jobs"):

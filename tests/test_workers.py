@@ -12,8 +12,10 @@ import time
 import pytest
 
 from precision_lab import canonical
-from precision_lab.workers import Worker
+from precision_lab.grid import Sweep
+from precision_lab.workers import Worker, Workers
 
+SMALL = Sweep(hidden=3, rows=1, seeds=range(1))
 posix = pytest.mark.skipif(
     not hasattr(signal, "pthread_sigmask"), reason="signals cannot be blocked here"
 )
@@ -52,3 +54,27 @@ def test_the_parent_hears_of_its_interrupts(monkeypatch):
         Worker("precision_lab.measure:measure", queue.SimpleQueue())
     assert held == [True]
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+@posix
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_worker_killed_before_it_is_ready(monkeypatch, deaths):
+    """It is started once more; the second time the run stops."""
+    started = []
+
+    def feed(worker, real=Worker.feed):
+        if worker not in started:
+            started.append(worker)
+            if len(started) <= deaths:
+                worker.process.kill()
+        real(worker)
+
+    monkeypatch.setattr(Worker, "feed", feed)
+    case = SMALL.cases()[0]
+    with Workers("standins:numbers", 1, [[(0, case)]]) as workers:
+        if deaths == 1:
+            assert [0] == [reply["position"] for reply in workers.answers(idle=60)]
+        else:
+            with pytest.raises(RuntimeError, match="signal 9 before it measured anything"):
+                list(workers.answers(idle=60))
+    assert len(started) == 2

@@ -25,7 +25,9 @@ CHECK_FAILED = 1
     help="The results file; if absent, one named after the sweep in the current folder.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help="Processes that measure; one a core if absent."
+    "--jobs",
+    type=click.IntRange(min=1, max=64),
+    help="Processes that measure; one a core if absent.",
 )
 @click.option(
     "--shard", metavar="I/N", help="Measure the I-th of N parts only, to be merged afterwards."
@@ -63,7 +65,7 @@ def command(
             done = run(
                 found.sweep,
                 path,
-                jobs=jobs or os.cpu_count() or 1,
+                jobs=jobs or min(os.cpu_count() or 1, 64),
                 shard=part,
                 progress=progress,
             )
