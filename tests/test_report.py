@@ -267,7 +267,7 @@ def test_a_stranger_s_file_is_left_as_it_is(house, tmp_path, content):
     assert before == files(out)
 
 
-@pytest.mark.parametrize("jobs", [2000, -1])
+@pytest.mark.parametrize("jobs", [2000, -1, 0])
 def test_jobs_out_of_range_touch_nothing(house, tmp_path, jobs):
     """They are refused before anything is made or changed."""
     house("good", GOOD)

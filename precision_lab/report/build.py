@@ -22,7 +22,7 @@ from precision_lab.report import library, place
 from precision_lab.report import page as pages
 from precision_lab.report.page import Page
 from precision_lab.results_file import OtherResultsError, StoppedError, set_aside
-from precision_lab.sweep import sweep
+from precision_lab.sweep import MOST_JOBS, sweep
 from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def report(
     for name in wanted:
         if name not in known:
             raise unknown("analysis", name, known)
-    jobs = whole("jobs", jobs or os.cpu_count() or 1, 1, 1024)
+    jobs = whole("jobs", jobs or min(os.cpu_count() or 1, MOST_JOBS), 1, MOST_JOBS)
     folder = place.folder(out)
     place.check(folder, wanted)
     show = progress or (lambda _label: nullcontext(lambda _done, _total: None))
