@@ -112,7 +112,8 @@ def report(
     for name in wanted:
         if name not in known:
             raise unknown("analysis", name, known)
-    jobs = whole("jobs", jobs or min(os.cpu_count() or 1, MOST_JOBS), 1, MOST_JOBS)
+    cores = min(os.cpu_count() or 1, MOST_JOBS)
+    jobs = whole("jobs", cores if jobs is None else jobs, 1, MOST_JOBS)
     folder = place.folder(out)
     place.check(folder, wanted)
     show = progress or (lambda _label: nullcontext(lambda _done, _total: None))
