@@ -107,6 +107,8 @@ class Store:
                 f"than this one ({meta['sweep'][:12]}, {meta['cases']} cases): name another file"
             )
         self._connection.execute("PRAGMA journal_mode = WAL")
+        # The first reading holds the file: from here on nobody moves it aside.
+        self._one("SELECT value FROM meta WHERE name = ?", "sweep")
 
     def __enter__(self) -> Self:
         return self

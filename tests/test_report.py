@@ -6,7 +6,9 @@ from __future__ import annotations
 import errno
 import json
 import re
+import sqlite3
 import textwrap
+from contextlib import closing
 from html.parser import HTMLParser
 
 import numpy as np
@@ -252,6 +254,21 @@ def test_results_of_another_sweep_are_kept_aside(house, tmp_path):
         assert lines[0].endswith(f"another sweep: kept as good.older-{number}.sqlite")
         assert result.exit_code == 0
     assert old == (tmp_path / "out" / "good.older-1.sqlite").read_bytes()
+
+
+def test_results_that_another_process_writes_stay(house, tmp_path):
+    """A second report with another sweep into the same folder stops, and moves nothing."""
+    house("good", GOOD)
+    report(out=tmp_path / "out")
+    path = tmp_path / "out" / "good.sqlite"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("SELECT count(*) FROM rows").fetchone()
+        house("good", GOOD.replace("hidden=16", "hidden=17"))
+        with pytest.raises(StoppedError, match="in use by another process"):
+            report(out=tmp_path / "out")
+        assert [path] == [*path.parent.glob("*.sqlite")]
+    assert report(out=tmp_path / "out").pages[0].note.startswith("The results file that was here")
 
 
 @pytest.mark.parametrize("content", [b"my notes", b"SQLite format 3\x00" + bytes(200)])

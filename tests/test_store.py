@@ -339,7 +339,6 @@ class TestAside:
     def test_a_file_in_use_stays(self, path):
         """Another process's rows go where it thinks they do."""
         with opened(path) as store:
-            store.add([row(1)])
             code = "import sys; from precision_lab.results_file import *; from pathlib import Path;"
             code += """
 try: set_aside(Path(sys.argv[1]))
@@ -349,7 +348,7 @@ except StoppedError as error: print(error)
                 [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
             )
             assert "in use by another process" in done.stdout
-            store.add([row(2)])
+            store.add([row(1), row(2)])
             assert not list(path.parent.glob("*older*"))
         assert [1, 2] == values(read(path).rows)
         set_aside(path)
