@@ -61,7 +61,7 @@ def test_every_command_has_help(lab):
         (["explain", "bf16", "0xp1"], ["'0xp1'"]),
         (["explain", "e4m3fn", "0x1ff"], ["0x1ff", "float8_e4m3fn", "8 bits"]),
         (["explain", "tf32", "0x3f800001"], ["0x3f800001", "tf32"]),
-        (["report", "--out", ""], ["--out ''"]),
+        (["report", "--out", ""], ["written to ''"]),
         (["truth", "rsm", "1"], ["'rsm'", "rms"]),
         (["truth", "rms"], ["hidden"]),
         (["truth", "rms", "1", "--eps", "-1"], ["eps", "-1"]),
