@@ -237,7 +237,7 @@ class TestRefusals:
             ("gains", "randm", "unknown gain 'randm'.*random"),
             ("biases", "", "unknown bias ''"),
             ("scales", "tensor", "unknown scale 'tensor'.*per_tensor"),
-            ("hidden", 2**31 + 1, "hidden is 2147483649: give an integer up to 2147483648"),
+            ("hidden", 2**27 + 1, "hidden is 134217729: give an integer up to 134217728"),
             ("seeds", 2**64, "seed is 18446744073709551616: give an integer up to"),
             ("formats", [], "formats is empty"),
             ("seeds", range(0), "seeds is empty"),

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 # What is drawn for one purpose does not change with another.
 VALUES, PLACES, SIGNS = range(3)
-MOST = 2**31
-"""Elements of the largest array that is made."""
+MOST = 2**27
+"""Elements of the largest array that is made: 1 GiB, and a few times that on the way."""
 LARGEST = float(np.finfo(np.float64).max)
 
 

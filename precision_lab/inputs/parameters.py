@@ -56,7 +56,7 @@ def make_bias(bias: Vector | str, *, hidden: int, seed: int) -> NDArray[np.float
 
 def _vector(row: Vector, hidden: int, seed: int) -> Array | None:
     draws = Draws(whole("seed", seed, 0, 2**64 - 1))
-    return row.make(draws, whole("hidden", hidden, 1, 2**31))
+    return row.make(draws, whole("hidden", hidden, 1, 2**27))
 
 
 def _powers(draws: Draws, hidden: int) -> Array:

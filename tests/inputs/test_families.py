@@ -222,7 +222,7 @@ WRONG = {
     "rows of text": ({"rows": "3"}, "rows is '3': give a whole number"),
     "rows in part": ({"rows": 2.5}, "rows is 2.5: give a whole number"),
     "rows true": ({"rows": True}, "rows is True: give a whole number"),
-    "too many": ({"rows": 2**20, "hidden": 2**20}, "more than 2147483648 elements"),
+    "too many": ({"rows": 2**14, "hidden": 2**14}, "more than 134217728 elements"),
     "negative seed": ({"seed": -1}, "seed is -1"),
     "large seed": ({"seed": 2**64}, "seed is 18446744073709551616"),
     "unknown format": ({"format": "bf61"}, "unknown format 'bf61'.*bf16"),
