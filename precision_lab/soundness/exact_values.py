@@ -48,13 +48,12 @@ class Exact:
     def finite(self) -> Mask:
         """[rows, 1]: rows without NaN and infinities."""
         with np.errstate(invalid="ignore"):
-            finite: Mask = np.isfinite(self.inputs.x.astype(np.float64)).all(-1, keepdims=True)
-        return finite
+            return np.asarray(np.isfinite(self.inputs.x.astype(np.float64)).all(-1, keepdims=True))
 
     @property
     def n(self) -> int:
         """Elements of a row."""
-        return self.inputs.x.shape[-1]
+        return int(self.inputs.x.shape[-1])
 
     @cached_property
     def mean(self) -> Floats:
@@ -82,7 +81,7 @@ class Exact:
     @cached_property
     def total(self) -> Floats:
         """[rows, 1]: the sum of squares, of the deviations in a LayerNorm."""
-        return np.sum(np.square(self.deviations), -1, keepdims=True)
+        return np.asarray(np.sum(np.square(self.deviations), -1, keepdims=True))
 
     @cached_property
     def square(self) -> Floats:

@@ -9,7 +9,6 @@ both neighbours are allowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +19,8 @@ from precision_lab.soundness.allowance import UNIT
 from precision_lab.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from precision_lab.formats import Format
 
 Floats = NDArray[np.float64]
