@@ -50,6 +50,11 @@ def without_5000(D: Array, x: Array) -> Array:
     return without(D, x, places(D) == 5000)
 
 
+def without_last_four(D: Array, x: Array) -> Array:
+    """The last four."""
+    return without(D, x, places(D) >= D.shape[-1] - 4)
+
+
 def without_remainder(D: Array, x: Array) -> Array:
     """What a loop of four at a time leaves over."""
     return without(D, x, places(D) >= D.shape[-1] // 4 * 4)
@@ -58,6 +63,11 @@ def without_remainder(D: Array, x: Array) -> Array:
 def without_second_half(D: Array, x: Array) -> Array:
     """The second half."""
     return without(D, x, places(D) >= (D.shape[-1] + 1) // 2)
+
+
+def of_first_half(D: Array, x: Array) -> Array:
+    """The mean square of the first half alone."""
+    return mean_square(D[..., : (D.shape[-1] + 1) // 2], x)
 
 
 def without_block_edges(D: Array, x: Array) -> Array:
@@ -163,6 +173,14 @@ ROWS = (
         statistic=without_5000,
     ),
     *planted(
+        "last-four-dropped",
+        "The sum misses the last four elements.",
+        fault="elements",
+        source="accepted by vLLM's, quack's and other projects' tests",
+        norms=("rms",),
+        statistic=without_last_four,
+    ),
+    *planted(
         "remainder-dropped",
         "The sum misses what a loop of four elements at a time leaves over.",
         fault="elements",
@@ -175,6 +193,14 @@ ROWS = (
         fault="elements",
         source="accepted by vLLM's tests of long rows",
         statistic=without_second_half,
+    ),
+    *planted(
+        "half-for-all",
+        "The mean square of the first half of the row, over its own length.",
+        fault="elements",
+        source="accepted by vLLM's tests of long rows and of batch invariance",
+        norms=("rms",),
+        statistic=of_first_half,
     ),
     *planted(
         "block-edges-dropped",

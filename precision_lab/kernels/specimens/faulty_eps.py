@@ -132,7 +132,6 @@ ROWS = (
         "A hundred times the eps.",
         fault="eps",
         source="accepted by the tests of most projects",
-        norms=("rms",),
         inverse=partial(multiplied, factor=100.0),
     ),
     *planted(

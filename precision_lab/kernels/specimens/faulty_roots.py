@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from precision_lab.kernels.specimens.specimen import HALF, Array
@@ -120,6 +121,15 @@ ROWS = (
         norms=("rms",),
         formats=("bfloat16", "float32"),
         inverse=partial(in_format, dtype=np.float16),
+    ),
+    *planted(
+        "rsqrt-in-bfloat16",
+        "The reciprocal root is rounded to bfloat16.",
+        fault="root",
+        source="amd/IRON#139",
+        norms=("rms",),
+        formats=("float16", "float32"),
+        inverse=partial(in_format, dtype=ml_dtypes.bfloat16),
     ),
     *planted(
         "root-in-input-format",
