@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from precision_lab.kernels.specimens.specimen import HALF, Array
-from precision_lab.kernels.specimens.steps import F32, inverted, planted, reciprocal_root, rounded
+from precision_lab.kernels.specimens.steps import (
+    ALL,
+    F32,
+    inverted,
+    planted,
+    reciprocal_root,
+    rounded,
+)
 
 ONE = F32(1)
 
@@ -89,6 +96,7 @@ ROWS = (
         "eps-outside",
         "Eps is added to the root.",
         fault="eps",
+        into=ALL,
         source="NVIDIA/apex#1295, NVIDIA/TransformerEngine#364, pytorch/pytorch#136597",
         inverse=outside,
     ),
@@ -96,20 +104,21 @@ ROWS = (
         "eps-outside-root",
         "The root of eps is added to the root of the mean square.",
         fault="eps",
-        norms=("rms",),
+        into=("rms",),
         inverse=outside_root,
     ),
     *planted(
         "eps-inside-and-outside",
         "Eps is added inside the root and once more outside.",
         fault="eps",
-        norms=("rms",),
+        into=("rms",),
         inverse=inside_and_outside,
     ),
     *planted(
         "eps-missing",
         "No eps: 0/0 on a row of zeros.",
         fault="eps",
+        into=ALL,
         source="tensorflow/tensorflow#61287",
         inverse=missing,
     ),
@@ -117,13 +126,14 @@ ROWS = (
         "eps-for-zero-rows",
         "Eps is added where the mean square is 0 and nowhere else.",
         fault="eps",
-        norms=("rms",),
+        into=("rms",),
         inverse=without_small_rows,
     ),
     *planted(
         "eps-times-10",
         "Ten times the eps.",
         fault="eps",
+        into=ALL,
         source="accepted by the tests of most projects",
         inverse=partial(multiplied, factor=10.0),
     ),
@@ -138,7 +148,7 @@ ROWS = (
         "eps-twice",
         "Eps is added twice.",
         fault="eps",
-        norms=("rms",),
+        into=("rms",),
         inverse=partial(multiplied, factor=2.0),
     ),
     *planted(
@@ -153,7 +163,7 @@ ROWS = (
         "Eps is the spacing at 1 of the input's format.",
         fault="eps",
         source="pytorch/pytorch#155527",
-        norms=("rms",),
+        into=("rms",),
         inverse=machine_epsilon,
     ),
     *planted(
@@ -180,7 +190,7 @@ ROWS = (
         "eps-in-input-format",
         "Eps is rounded to the input's format.",
         fault="eps",
-        norms=("rms",),
+        into=("rms",),
         formats=HALF,
         inverse=in_format,
     ),
@@ -196,7 +206,7 @@ ROWS = (
         "eps-of-scaled-row",
         "Rows are divided by their largest value against overflow, and eps is not.",
         fault="eps",
-        norms=("rms",),
+        into=("rms",),
         inverse=of_the_scaled_row,
     ),
 )

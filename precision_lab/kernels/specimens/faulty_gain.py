@@ -230,7 +230,7 @@ ROWS = (
         "bias-before-gain",
         "The bias is added before the gain is multiplied.",
         fault="gain",
-        norms=("layer",),
+        into=("layer",),
         output=bias_first,
     ),
     changed_bias("bias-dropped", "The bias is not added.", np.zeros_like),
@@ -243,7 +243,7 @@ ROWS = (
         "bias-without-gain",
         "The bias is left out where there is no gain.",
         fault="gain",
-        norms=("layer",),
+        into=("layer",),
         output=lambda D, r, weight, bias, x: late(
             D, r, weight, bias if weight is not None else None, x
         ),

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from precision_lab.kernels.specimens.specimen import HALF, Array
-from precision_lab.kernels.specimens.steps import F32, biased, gained, planted, reciprocal_root
+from precision_lab.kernels.specimens.steps import ALL, F32, biased, gained, planted, reciprocal_root
 
 ONE = F32(1)
 MAGIC = 0x5F3759DF
@@ -73,6 +73,7 @@ ROWS = (
         "rsqrt-14-bits",
         "A reciprocal root of 14 bits.",
         fault="root",
+        into=ALL,
         source="tenstorrent/tt-metal#31048",
         inverse=partial(coarse, bits=14),
     ),
@@ -80,6 +81,7 @@ ROWS = (
         "rsqrt-16-bits",
         "A reciprocal root of 16 bits.",
         fault="root",
+        into=ALL,
         source="pytorch/pytorch#141309",
         inverse=partial(coarse, bits=16),
     ),
@@ -87,7 +89,7 @@ ROWS = (
         "rsqrt-table",
         "A reciprocal root from a table with 256 entries a binade, nothing refined.",
         fault="root",
-        norms=("rms",),
+        into=("rms",),
         inverse=looked_up,
     ),
     *planted(
@@ -95,7 +97,7 @@ ROWS = (
         "An integer guess of the reciprocal root and a single Newton step.",
         fault="root",
         source="finn#1667",
-        norms=("rms",),
+        into=("rms",),
         inverse=partial(newton, steps=1),
     ),
     *planted(
@@ -103,7 +105,7 @@ ROWS = (
         "An integer guess and two Newton steps where three are needed.",
         fault="root",
         source="finn#1667",
-        norms=("rms",),
+        into=("rms",),
         inverse=partial(newton, steps=2),
     ),
     *planted(
@@ -118,7 +120,7 @@ ROWS = (
         "rsqrt-in-float16",
         "The reciprocal root is rounded to float16.",
         fault="root",
-        norms=("rms",),
+        into=("rms",),
         formats=("bfloat16", "float32"),
         inverse=partial(in_format, dtype=np.float16),
     ),
@@ -127,7 +129,7 @@ ROWS = (
         "The reciprocal root is rounded to bfloat16.",
         fault="root",
         source="amd/IRON#139",
-        norms=("rms",),
+        into=("rms",),
         formats=("float16", "float32"),
         inverse=partial(in_format, dtype=ml_dtypes.bfloat16),
     ),
@@ -135,7 +137,7 @@ ROWS = (
         "root-in-input-format",
         "The root is rounded to the input's format before it is inverted.",
         fault="root",
-        norms=("rms",),
+        into=("rms",),
         formats=HALF,
         inverse=root_in_format,
     ),
@@ -144,7 +146,7 @@ ROWS = (
         "The root is taken twice.",
         fault="root",
         source="onnx/onnx#6443, fla-org/flash-linear-attention#508, tilelang#1243",
-        norms=("rms",),
+        into=("rms",),
         inverse=root_twice,
     ),
     *planted(
@@ -152,7 +154,7 @@ ROWS = (
         "Multiplied by the root mean square.",
         fault="root",
         source="llm-foundry#371",
-        norms=("rms",),
+        into=("rms",),
         inverse=not_inverted,
     ),
     *planted(

@@ -196,7 +196,7 @@ ROWS = (
         "row-before",
         "Every fourth row is normalised by the row before it.",
         fault="rows",
-        norms=("rms",),
+        into=("rms",),
         statistic=of_row_before,
     ),
     *planted(
@@ -204,7 +204,7 @@ ROWS = (
         "The mean square of all rows together.",
         fault="rows",
         source="mlxcel#316",
-        norms=("rms",),
+        into=("rms",),
         statistic=of_all,
     ),
     *planted(
@@ -217,14 +217,14 @@ ROWS = (
         "nan-reaches-neighbour",
         "Rows are treated in pairs, and a NaN in one makes the other NaN.",
         fault="rows",
-        norms=("rms",),
+        into=("rms",),
         inverse=spread_to_neighbour,
     ),
     *planted(
         "nan-read-as-zero",
         "A NaN in the input is read as zero.",
         fault="rows",
-        norms=("rms",),
+        into=("rms",),
         load=lambda x: zeroed(x, infinite=False),
     ),
     *planted(
@@ -237,7 +237,7 @@ ROWS = (
         "nan-written-as-zero",
         "A NaN in the output is replaced by zero.",
         fault="rows",
-        norms=("rms",),
+        into=("rms",),
         output=not_a_number_as_zero,
     ),
     *planted(
@@ -251,7 +251,7 @@ ROWS = (
         "odd-row-unwritten",
         "Rows are written two at a time, and an odd one at the end is not.",
         fault="rows",
-        norms=("rms",),
+        into=("rms",),
         output=odd_last_row,
     ),
 )

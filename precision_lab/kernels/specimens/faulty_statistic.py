@@ -10,6 +10,7 @@ import numpy as np
 
 from precision_lab.kernels.specimens.specimen import HALF, Array
 from precision_lab.kernels.specimens.steps import (
+    ALL,
     F32,
     centred,
     mean_square,
@@ -106,6 +107,7 @@ ROWS = (
         "unbiased",
         "The sum of squares is divided by n − 1.",
         fault="statistic",
+        into=ALL,
         source="accepted by the tests of most projects at long rows",
         statistic=unbiased,
     ),
@@ -113,7 +115,7 @@ ROWS = (
         "sum-of-squares",
         "The sum of squares is not divided by n.",
         fault="statistic",
-        norms=("rms",),
+        into=("rms",),
         statistic=sum_of_squares,
     ),
     *planted(
@@ -121,20 +123,21 @@ ROWS = (
         "The statistic is ignored: r is one over the root of eps.",
         fault="statistic",
         source="accepted by vLLM's test of long rows",
-        norms=("rms",),
+        into=("rms",),
         statistic=nothing,
     ),
     *planted(
         "mean-magnitude",
         "The mean magnitude in place of the root mean square.",
         fault="statistic",
-        norms=("rms",),
+        into=("rms",),
         statistic=mean_magnitude,
     ),
     *planted(
         "squares-in-input-format",
         "Squares are rounded to the input's format.",
         fault="statistic",
+        into=ALL,
         source="pytorch/pytorch#134106, onnx/onnx#8439",
         formats=HALF,
         statistic=low_squares,
@@ -167,7 +170,7 @@ ROWS = (
         "The variance is stored in float16, and overflows.",
         fault="statistic",
         source="microsoft/onnxruntime#17692",
-        norms=("layer",),
+        into=("layer",),
         statistic=partial(low_mean, dtype=np.float16),
     ),
     *planted(
@@ -175,7 +178,7 @@ ROWS = (
         "RMSNorm of the deviations from the mean: LayerNorm's statistic.",
         fault="statistic",
         source="accepted by the tests of most projects",
-        norms=("rms",),
+        into=("rms",),
         centre=centred,
     ),
     *planted(
@@ -183,7 +186,7 @@ ROWS = (
         "The values as they are, over their standard deviation.",
         fault="statistic",
         source="keras#19642, keras#20911, keras#21234",
-        norms=("rms",),
+        into=("rms",),
         statistic=about_the_mean,
     ),
     *planted(
@@ -191,14 +194,14 @@ ROWS = (
         "LayerNorm that leaves the mean in.",
         fault="statistic",
         source="the one fault of LayerNorm that every suite rejects",
-        norms=("layer",),
+        into=("layer",),
         centre=lambda X, _x: X,
     ),
     *planted(
         "mean-square-about-zero",
         "The deviations from the mean, over the root mean square of the input.",
         fault="statistic",
-        norms=("layer",),
+        into=("layer",),
         statistic=about_zero,
     ),
     *planted(
@@ -206,7 +209,7 @@ ROWS = (
         "The variance as the mean of squares minus the square of the mean.",
         fault="statistic",
         source="pytorch/pytorch#51102, microsoft/onnxruntime#28463, apache/tvm#19592",
-        norms=("layer",),
+        into=("layer",),
         statistic=one_pass,
     ),
     *planted(
@@ -214,7 +217,7 @@ ROWS = (
         "The one-pass variance, held at 0 where it comes out negative.",
         fault="statistic",
         source="google/flax#3690, keras-core#866",
-        norms=("layer",),
+        into=("layer",),
         statistic=partial(one_pass, clamped=True),
     ),
     *planted(
@@ -222,7 +225,7 @@ ROWS = (
         "The mean is stored in the input's format.",
         fault="statistic",
         source="pytorch/pytorch#140259",
-        norms=("layer",),
+        into=("layer",),
         formats=HALF,
         centre=low_centre,
     ),
@@ -231,7 +234,7 @@ ROWS = (
         "The deviations from the mean are stored in the input's format.",
         fault="statistic",
         source="pytorch/pytorch#66707, microsoft/onnxruntime#31626",
-        norms=("layer",),
+        into=("layer",),
         formats=HALF,
         centre=low_deviations,
     ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.kernels.specimens.specimen import MEASURED, Array, Specimen
+from precision_lab.kernels.specimens.specimen import HALF, MEASURED, Array, Specimen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,9 +112,15 @@ class Steps:
             return self.output(D, r, weight, bias, x)
 
 
-PLAIN = {"rms": Steps(), "layer": Steps(centre=centred)}
-"""The sound kernel of each norm in which faults are planted."""
+PLAIN = {
+    "rms": Steps(),
+    "layer": Steps(centre=centred),
+    "rms-early": Steps(output=early),
+}
+"""The sound kernels in which faults are planted: one for each norm, and one that casts early."""
 BOTH = ("rms", "layer")
+ALL = (*BOTH, "rms-early")
+"""An early cast hides more than a late one."""
 
 
 def planted(
@@ -123,20 +129,23 @@ def planted(
     *,
     fault: str,
     source: str = "",
-    norms: tuple[str, ...] = BOTH,
+    into: tuple[str, ...] = BOTH,
     formats: tuple[str, ...] = MEASURED,
     **steps: Any,
 ) -> tuple[Specimen, ...]:
-    """One faulty specimen for each norm, with these steps in the place of the plain kernel's."""
+    """One faulty specimen for each plain kernel, with these steps in the place of its own.
+
+    In float32 an early cast is none, and that kernel is the late one.
+    """
     return tuple(
         Specimen(
-            name=f"{norm}-{name}",
-            norm=norm,
-            function=dataclasses.replace(PLAIN[norm], **steps),
+            name=f"{plain}-{name}",
+            norm=plain.partition("-")[0],
+            function=dataclasses.replace(PLAIN[plain], **steps),
             summary=summary,
             fault=fault,
             source=source,
-            formats=formats,
+            formats=tuple(row for row in formats if plain in BOTH or row in HALF),
         )
-        for norm in norms
+        for plain in into
     )
