@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from precision_lab.kernels.specimens import (
+    faulty_blocks,
     faulty_casts,
     faulty_elements,
     faulty_eps,
@@ -32,6 +33,7 @@ specimens: Table[Specimen] = Table(
         *faulty_casts.ROWS,
         *faulty_gain.ROWS,
         *faulty_elements.ROWS,
+        *faulty_blocks.ROWS,
         *faulty_rows.ROWS,
     ],
 )
