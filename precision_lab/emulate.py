@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.formats import Format, format_of, formats
@@ -17,9 +18,9 @@ from precision_lab.reduce import orders
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Values = NDArray[np.floating[Any]]
+Values: TypeAlias = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,28 @@ class Step:
     format: Format
     values: Values
     overflowed: int
+
+
+class Moments(NamedTuple):
+    """The statistic of rows, as a plan holds it.
+
+    Parameters
+    ----------
+    x
+        [rows, hidden]: as the plan brings it in, scaled by `scale`, [rows, 1].
+    mean
+        [rows, 1]: 0 where none is subtracted.
+    deviations
+        [rows, hidden]: where the statistic forms them, else None.
+    squares
+        [rows, 1]: the mean of squares.
+    """
+
+    x: Values
+    scale: Values
+    mean: Values
+    deviations: Values | None
+    squares: Values
 
 
 def emulate(
@@ -137,15 +160,29 @@ class Run:
 
     def output(self) -> Values:
         """y: values of the output format, [rows, hidden], as float32 or float64."""
+        moments = self.moments()
+        return self.finished(moments, self.factor(moments))
+
+    # The three stages: plans that agree in the switches of one may share what it gives ------------
+
+    def moments(self) -> Moments:
+        """The statistic."""
         with np.errstate(all="ignore"):
             x, scale = self._brought_in()
-            mean, deviations, squares = self._statistic(x, scale)
-            factor = self._inverse(self._radicand(squares, scale), scale)
-            if not self.centres:
-                deviations = x
-            elif deviations is None:
-                deviations = self._deviations(x, mean)
-            value = self._finished(deviations, mean, factor)
+            return Moments(x, scale, *self._statistic(x, scale))
+
+    def factor(self, moments: Moments) -> Values:
+        """r, [rows, 1], or the root where the plan divides by it."""
+        with np.errstate(all="ignore"):
+            return self._inverse(self._radicand(moments.squares, moments.scale), moments.scale)
+
+    def finished(self, moments: Moments, factor: Values) -> Values:
+        """y from the statistic and r."""
+        with np.errstate(all="ignore"):
+            value = moments.x if not self.centres else moments.deviations
+            if value is None:
+                value = self._deviations(moments.x, moments.mean)
+            value = self._finished(value, moments.mean, factor)
             return self._step("output", "y", "output", "cast", value)
 
     # Into the plan: x and its scale -------------------------------------------------------------

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel is called with so that its outputs tell plans apart, and what it answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.inputs.draws import Draws
+from precision_lab.norms import Inputs, Norm, check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from precision_lab.formats import Format
+
+    Floats = NDArray[np.float64]
+
+SIZES = {3: 160, 40: 64}
+"""Elements of a row, and the rows of such: in short rows n and n − 1 differ, in long ones sums."""
+EPS = (1e-6, 1e-5)
+NEAR_EPS = (0.01, 0.1, 1.0, 10.0)
+"""Row RMS in units of √eps, where the place of eps shows."""
+OFFSETS = (3.0, 30.0, 1000.0)
+"""Means, in standard deviations, where the kind of statistic shows."""
+SIZES_OF_X = (1.0, 8.0, 300.0, 3000.0)
+"""Standard deviations: from 256 on float16's squares overflow."""
+ROWS_OF_X, SHARES, WEIGHT, BIAS = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call and its answer.
+
+    Parameters
+    ----------
+    inputs
+        What was asked.
+    y
+        [rows, hidden]: what came back, in float64.
+    """
+
+    inputs: Inputs
+    y: Floats
+
+    @cached_property
+    def bits(self) -> NDArray[np.int64]:
+        """The answer's bits, every NaN the same."""
+        return bits(self.y)
+
+
+def bits(y: NDArray[Any]) -> NDArray[np.int64]:
+    """Values as the bits of float64, every NaN the same: signs of zeros count."""
+    wide = y.astype(np.float64)
+    return np.where(np.isnan(wide), np.nan, wide).view(np.int64)
+
+
+def questions(
+    norm: Norm, format: Format, weight_format: Format, *, weight_offset: float = 0.0, seed: int = 0
+) -> Iterator[Inputs]:
+    """The inputs of the calls, in order.
+
+    Rows near √eps, rows with a mean of many standard deviations, and rows of several sizes, with a
+    random gain; for a LayerNorm with a random bias.
+    """
+    draws = Draws(seed)
+    limit = format.largest / 4
+    for n, rows in SIZES.items():
+        normal = draws.normal(ROWS_OF_X, rows, n)
+        gain = 1 + draws.normal(WEIGHT, n) / 2 - weight_offset
+        bias = draws.normal(BIAS, n) if norm.centred else None
+        for eps in EPS:
+            sizes = [*(np.sqrt(eps) * share for share in NEAR_EPS), *SIZES_OF_X]
+            kinds = [(size, 0.0) for size in sizes] + [(1.0, offset) for offset in OFFSETS]
+            chosen = np.array([kinds[i % len(kinds)] for i in range(rows)])
+            x = chosen[:, :1] * normal + chosen[:, 1:]
+            yield check(
+                norm,
+                format.cast(np.clip(x, -limit, limit)),
+                weight_format.cast(gain),
+                None if bias is None else weight_format.cast(bias),
+                eps=eps,
+                weight_offset=weight_offset,
+            )
+
+
+def ask(kernel: Callable[..., Any], inputs: Inputs) -> Call:
+    """Call a kernel; its answer is an array, or a dict that holds it as ``y``."""
+    answer = kernel(inputs.x.copy(), inputs.weight, inputs.bias, inputs.eps)
+    y = answer["y"] if isinstance(answer, dict) else answer
+    return Call(inputs, np.asarray(y).astype(np.float64))
