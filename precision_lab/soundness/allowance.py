@@ -77,8 +77,7 @@ class Allowance:
         exact = self.exact
         if not exact.inputs.norm.centred:
             return np.zeros((len(exact.x), 1))
-        size = np.mean(np.abs(exact.x), -1, keepdims=True)
-        error = gamma(exact.n + 3.0) * size
+        error = gamma(exact.n + 3.0) * exact.size
         return error if self._welford else np.where(exact.exact_mean, 0.0, error)
 
     @cached_property
@@ -123,6 +122,6 @@ class Allowance:
             held = GRADUAL / exact.radicand <= UNIT
         held &= exact.finite & (exact.total < LARGEST)
         if exact.inputs.norm.centred:
-            held &= np.sum(np.abs(exact.x), -1, keepdims=True) < LARGEST
+            held &= exact.size * exact.n < LARGEST
             held &= np.abs(exact.deviations).max(-1, keepdims=True, initial=0.0) < LARGEST
         return held

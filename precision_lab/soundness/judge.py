@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.soundness.allowance import FLUSHED, GRADUAL, STATISTICS, Allowance
+from precision_lab.soundness import roots
+from precision_lab.soundness.allowance import FLUSHED, GRADUAL, STATISTICS, UNIT, Allowance
 from precision_lab.soundness.schedules import Cast, Interval, Schedule, schedules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -49,6 +50,11 @@ class Hypothesis:
     def tiny(self) -> float:
         """η."""
         return FLUSHED if self.flushes else GRADUAL
+
+    def within(self, other: Hypothesis) -> bool:
+        """Whether all that this one explains, the other explains too."""
+        narrower = STATISTICS.index(self.statistic) <= STATISTICS.index(other.statistic)
+        return self.schedule == other.schedule and narrower and self.flushes <= other.flushes
 
 
 def hypotheses(*, centred: bool, bias: bool, casts: bool) -> Iterator[Hypothesis]:
@@ -88,12 +94,14 @@ class Judgement:
     exact: Exact
     y: Floats
     cast: Cast
+    _known: dict[object, Any] = field(default_factory=dict, init=False)
+    """What two questions have in common."""
 
     def unexplained(self, hypothesis: Hypothesis) -> Mask:
         """[rows, hidden]: outputs that no sound computation gives."""
         with np.errstate(all="ignore"):
-            allowed = Allowance(self.exact, hypothesis.statistic, hypothesis.tiny)
-            source = self._source(hypothesis, self.y)
+            allowed = self._allowed(hypothesis)
+            source = self._own(hypothesis)
             explained = self._meets(source, allowed, hypothesis)
             if not self.cast.format.infinities and self.cast.overflow == "ieee":
                 lost = np.isnan(self.y) & allowed.judged & ~explained
@@ -102,6 +110,21 @@ class Judgement:
                     explained |= lost & self._meets(source, allowed, hypothesis)
             explained |= ~allowed.judged & self.exact.finite
             return np.where(self.exact.finite, ~explained, self._wrong_special())
+
+    def _allowed(self, hypothesis: Hypothesis) -> Allowance:
+        key = hypothesis.statistic, hypothesis.tiny
+        if key not in self._known:
+            self._known[key] = Allowance(self.exact, *key)
+        known: Allowance = self._known[key]
+        return known
+
+    def _own(self, hypothesis: Hypothesis) -> Interval:
+        """The source of y itself."""
+        key = hypothesis.schedule, hypothesis.tiny
+        if key not in self._known:
+            self._known[key] = self._source(hypothesis, self.y)
+        known: Interval = self._known[key]
+        return known
 
     def _source(self, hypothesis: Hypothesis, y: Floats) -> Interval:
         exact = self.exact
@@ -132,33 +155,57 @@ class Judgement:
 
     # One reciprocal root a row --------------------------------------------------------------------
 
-    def roots(self, hypothesis: Hypothesis, rows: Mask | None = None) -> tuple[Mask, Floats]:
-        """Whether all outputs of a row can come from one root, and in a LayerNorm one mean.
-
-        Returns
-        -------
-        tuple
-            [rows]: rows that no (r, m) within the bounds explains; and how far, relative to r, the
-            values of r that explain a row lie apart (NaN where none does, or none was looked for).
-        """
+    def disagree(self, hypothesis: Hypothesis) -> Mask:
+        """[rows]: rows whose outputs cannot all come from one root, and in a LayerNorm one mean."""
         with np.errstate(all="ignore"):
-            allowed = Allowance(self.exact, hypothesis.statistic, hypothesis.tiny)
-            chosen = allowed.judged[:, 0] & np.isfinite(self.y).all(-1)
-            chosen &= np.isfinite(self.exact.root[:, 0])
-            if rows is not None:
-                chosen &= rows
-            wrong, width = np.zeros(len(chosen), bool), np.full(len(chosen), np.nan)
-            if chosen.any():
-                bounds = self._products(hypothesis, allowed)
-                found = self._feasible(allowed, bounds, np.nonzero(chosen)[0])
-                wrong[chosen], width[chosen] = found[0] > found[1], found[1] - found[0]
-                width[wrong] = np.nan
-        return wrong, width
+            wrong, rows, allowed = self._chosen(hypothesis)
+            if rows.size:
+                d, bounds, reach, shift = self._said(hypothesis, allowed, rows)
+                if self.exact.inputs.norm.centred:
+                    wrong[rows] = roots.Strips.of(d, bounds, shift).wrong(reach)[0]
+                else:
+                    low, high = roots.without_mean(d, bounds, reach)
+                    wrong[rows] = low > high
+        return wrong
+
+    def power(self, hypothesis: Hypothesis) -> Floats:
+        """[rows]: the relative error of r from which on it would be seen; NaN where not judged."""
+        with np.errstate(all="ignore"):
+            unseen, rows, allowed = self._chosen(hypothesis)
+            error = np.full(len(unseen), np.nan)
+            if rows.size:
+                d, bounds, reach, shift = self._said(hypothesis, allowed, rows)
+                if self.exact.inputs.norm.centred:
+                    low, high = roots.Strips.of(d, bounds, shift).shares(reach)
+                else:
+                    low, high = roots.without_mean(d, bounds, reach)
+                error[rows] = np.where(low <= high, reach + (high - low), np.nan)
+        return error
+
+    def _chosen(self, hypothesis: Hypothesis) -> tuple[Mask, NDArray[np.intp], Allowance]:
+        allowed = self._allowed(hypothesis)
+        chosen = allowed.judged[:, 0] & np.isfinite(self.y).all(-1)
+        chosen &= np.isfinite(self.exact.root[:, 0]) & (self.exact.deviations != 0).any(-1)
+        return np.zeros(len(chosen), bool), np.nonzero(chosen)[0], allowed
+
+    def _said(
+        self, hypothesis: Hypothesis, allowed: Allowance, rows: NDArray[np.intp]
+    ) -> tuple[Floats, Interval, Floats, Floats]:
+        """Deviations times r, what the outputs say of (x − m̂)·r̂, and how far r̂ and m̂ may err."""
+        exact = self.exact
+        bounds = self._products(hypothesis, allowed)
+        root = exact.root[rows, 0]
+        return (
+            exact.deviations[rows] * root[:, None],
+            Interval(bounds.low[rows], bounds.high[rows]),
+            allowed.root_error[rows, 0],
+            allowed.mean_error[rows, 0] * root,
+        )
 
     def _products(self, hypothesis: Hypothesis, allowed: Allowance) -> Interval:
         """Where (x − m̂)·r̂ lies, exactly computed from what a kernel held of m and r."""
-        exact, unit = self.exact, 4 * 2.0**-24
-        source = self._source(hypothesis, self.y)
+        exact, unit = self.exact, 4 * UNIT
+        source = self._own(hypothesis)
         size = np.abs(exact.normalised[0]) + allowed.normalised
         lost = (1 + exact.root) * hypothesis.tiny
         if not hypothesis.schedule.early:
@@ -168,60 +215,39 @@ class Judgement:
             moved = source.less(exact.bias)
             source = Interval(moved.low - reach, moved.high + reach).over(exact.gain)
             lost = lost * 0.0
-        # What of x·r is rounded on its own, and of m·r, is x's own size.
-        shifted = unit * np.abs(exact.x) * exact.root if hypothesis.statistic == "welford" else 0.0
+        # Of scale-and-shift: x·r and m·r are rounded on their own, and have x's own size.
+        shifted: Floats | float = 0.0
+        if hypothesis.statistic == "welford" and exact.inputs.norm.centred:
+            shifted = unit * np.abs(exact.x) * exact.root
         reach = unit * size + lost + shifted
         return Interval(source.low - reach, source.high + reach)
 
-    def _feasible(
-        self, allowed: Allowance, bounds: Interval, rows: NDArray[np.intp]
-    ) -> tuple[Floats, Floats]:
-        """The least and the largest r / r exact, less 1, that explain each row; crossed if none.
+    # What would have been right -------------------------------------------------------------------
 
-        With d the exact deviations and p the shift of the mean times r, each output says
-        low <= d·r − p <= high. For a given r these leave p between two ends, each linear in pieces;
-        that they cross is convex in r.
-        """
-        exact = self.exact
-        root, reach = exact.root[rows, 0], allowed.root_error[rows, 0]
-        d = exact.deviations[rows] * root[:, None]
-        low, high = bounds.low[rows], bounds.high[rows]
-        if not exact.inputs.norm.centred:
-            ratio = Interval(low, high).over(d)
-            first = np.nanmax(np.where(d == 0, -np.inf, ratio.low), -1, initial=-np.inf)
-            last = np.nanmin(np.where(d == 0, np.inf, ratio.high), -1, initial=np.inf)
-            return np.maximum(first - 1, -reach), np.minimum(last - 1, reach)
-        shift = allowed.mean_error[rows, 0] * root
+    def expected(self, hypothesis: Hypothesis) -> Interval:
+        """[rows, hidden]: the least and the largest output that is sound; NaN where NaN is."""
+        exact, target = self.exact, self.cast.format
+        allowed = self._allowed(hypothesis)
 
-        def crossed(share: Floats) -> Floats:
-            """How far the ends of p cross at r = root·(1 + share): not at all where negative."""
-            factor = 1 + share[:, None]
-            least = np.maximum(np.nanmax(d * factor - high, -1), -shift * (1 + share))
-            most = np.minimum(np.nanmin(d * factor - low, -1), shift * (1 + share))
-            return np.asarray(least - most)
+        def cast(values: Floats) -> Floats:
+            return target.round(values, overflow=self.cast.overflow)
 
-        best = _lowest(crossed, -reach, reach)
-        apart = crossed(best) > 2.0**-48 * np.abs(d).max(-1, initial=0.0)
-        left, right = (_edge(crossed, best, end) for end in (-reach, reach))
-        return np.where(apart, 1.0, left), np.where(apart, -1.0, right)
-
-
-def _lowest(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """Where a convex function is least, by thirds."""
-    for _ in range(80):
-        third = (high - low) / 3
-        a, b = low + third, high - third
-        left = function(a) <= function(b)
-        low, high = np.where(left, low, a), np.where(left, b, high)
-    return np.asarray((low + high) / 2)
-
-
-def _edge(function: Callable[[Floats], Floats], inside: Floats, outside: Floats) -> Floats:
-    """How far from `inside` toward `outside` a convex function stays below 0, by halves."""
-    whole = function(outside) <= 0
-    near, far = inside, outside
-    for _ in range(50):
-        middle = (near + far) / 2
-        below = function(middle) <= 0
-        near, far = np.where(below, middle, near), np.where(below, far, middle)
-    return np.where(whole, outside, near)
+        with np.errstate(all="ignore"):
+            if not hypothesis.schedule.early:
+                near, reach = exact.output[0], allowed.output
+                low, high = cast(near - reach), cast(near + reach)
+            else:
+                near, reach = exact.normalised[0], allowed.normalised
+                apart = 2 * UNIT
+                ends = []
+                for n in (cast(near - reach), cast(near + reach)):
+                    for side in (-apart, apart):
+                        product = n * exact.gain * (1 + side)
+                        if exact.bias is not None:
+                            if hypothesis.schedule.biased:
+                                product = cast(product)
+                            product = (product + exact.bias) * (1 + side)
+                        ends.append(cast(product))
+                low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
+            low = np.where(self.exact.finite, low, np.nan)
+            return Interval(low, np.where(self.exact.finite, high, np.nan))

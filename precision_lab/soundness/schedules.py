@@ -10,7 +10,7 @@ both neighbours are allowed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,25 +81,28 @@ class Cast:
 
     def of(self, y: Floats) -> Interval:
         """The values that are cast to y: infinities, and NaN where it stands for them, too."""
-        target = self.format
+        target, saturates = self.format, self.overflow == "saturate"
         finite = np.isfinite(y)
-        top = int(target.ordinal(target.largest))
-        place = target.ordinal(np.where(finite, y, 0.0))
-        ends = []
-        for step in (-1, 1):
-            inside = np.abs(place + step) <= top
-            other = target.from_ordinal(np.where(inside, place + step, 0))
-            # Values of 24 bits and fewer: their halves, and the sums of those, are exact.
-            middle = np.where(finite, y, 0.0) / 2 + other / 2
-            edge = np.inf if self.overflow == "saturate" else target.overflow_edge
-            ends.append(np.where(inside, middle, step * edge))
-        low, high = ends
-        if self.overflow == "ieee":
-            edge = target.overflow_edge
-            low = np.where(y == np.inf, edge, np.where(y == -np.inf, -np.inf, low))
-            high = np.where(y == np.inf, np.inf, np.where(y == -np.inf, -edge, high))
-        known = finite | (np.isinf(y) & (self.overflow == "ieee"))
+        size = np.abs(y)
+        significand, exponent = np.frexp(np.where(finite, size, 0.0))
+        exponent = np.where(size == 0, target.emin, np.maximum(exponent - 1, target.emin))
+        half = np.ldexp(0.5, exponent - target.precision + 1)
+        # Below a power of two the spacing is half of that above, but among subnormals.
+        under = np.where((significand == 0.5) & (exponent > target.emin), half / 2, half)
+        # Values of 24 bits and fewer, and halfway between them: all exact.
+        edge = np.inf if saturates else target.overflow_edge
+        outward = np.where(size == target.largest, edge, size + half)
+        inward = np.where(size == np.inf, target.overflow_edge, size - under)
+        negative = np.signbit(y)
+        low, high = np.where(negative, -outward, inward), np.where(negative, -inward, outward)
+        known = finite | (np.isinf(y) & (not saturates))
         return Interval(np.where(known, low, np.nan), np.where(known, high, np.nan))
+
+    def of_bias(self, bias: NDArray[Any] | None) -> Floats | float:
+        """What becomes of a normalised value of 0: the bias, cast; [hidden] or 0."""
+        if bias is None:
+            return 0.0
+        return self.format.round(bias.astype(np.float64), overflow=self.overflow)
 
     def values_in(self, interval: Interval) -> Interval:
         """The least and the largest value of the format in an interval; infinities are values."""
@@ -159,8 +162,11 @@ def _early_separate(
 
 
 def _before_gain(cast: Cast, product: Interval, gain: Floats, tiny: float) -> Interval:
-    """From intervals of n·g, computed in float32 or wider, to those of v̂, n being v̂ cast."""
-    wide = product.widened(UNIT + SLACK, tiny)
+    """From intervals of n·g to those of v̂, n being v̂ cast.
+
+    The product, and a gain of 1 + g, are computed in float32 or wider.
+    """
+    wide = product.widened(2 * UNIT + SLACK, tiny)
     return _ends(cast, cast.values_in(wide.over(gain).widened(SLACK)))
 
 

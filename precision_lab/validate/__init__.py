@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is this kernel right? Held against what a sound computation can give, or against a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.table import InputError
+from precision_lab.validate.calls import Call, capture_calls, default_calls
+from precision_lab.validate.costs import notes
+from precision_lab.validate.measuring import powers, spreads
+from precision_lab.validate.properties import Bench, properties
+from precision_lab.validate.running import Outcome, run
+from precision_lab.validate.session import Session
+from precision_lab.validate.settings import Settings, settle
+from precision_lab.validate.standards import OnePlan, Sound, standard
+from precision_lab.validate.verdict import Failure, Power, Property, Spread, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from precision_lab.files import Capture
+    from precision_lab.formats import Format
+    from precision_lab.norms import Inputs, Norm
+    from precision_lab.plans import Plan
+    from precision_lab.probes import Probe
+
+__all__ = [
+    "Call",
+    "Failure",
+    "Outcome",
+    "Power",
+    "Property",
+    "Settings",
+    "Spread",
+    "Verdict",
+    "default_calls",
+    "examine",
+    "properties",
+    "run",
+    "settle",
+    "validate",
+]
+
+
+def validate(
+    kernel: Callable[..., Any],
+    *,
+    norm: Norm | str = "rms",
+    format: Format | str = "bfloat16",
+    eps: float | Iterable[float] = (1e-6, 1e-5),
+    weight_offset: float = 0.0,
+    weight_format: Format | str | None = None,
+    output_format: Format | str | None = None,
+    overflow: str = "ieee",
+    plan: Plan | str | None = None,
+    bits: bool | None = None,
+    hidden: Iterable[int] | None = None,
+    rows: Iterable[int] | None = None,
+    probes: Iterable[Probe | str] | None = None,
+    inputs: Capture | None = None,
+    require: Iterable[str] = (),
+    seed: int = 1,
+    name: str | None = None,
+) -> Verdict:
+    """Judge a kernel, with no tolerance guessed.
+
+    Parameters
+    ----------
+    kernel
+        kernel(x, weight, bias, eps) -> y: x is [rows, hidden] of the format's array type, weight
+        and bias are [hidden] or None; it returns y, or a dict that holds ``"y"``.
+    norm
+        ``"rms"`` or ``"layer"``.
+    format, weight_format, output_format
+        Of x; of weight and bias, and of y, by default the same.
+    eps
+        The values that it is tried with.
+    weight_offset
+        Added to the weight to give the gain: 1 for kernels that store g − 1.
+    overflow
+        What its last cast does past the largest value: ``"ieee"`` or ``"saturate"``.
+    plan
+        A plan or its name: then that plan is the standard, and not all sound computations.
+    bits
+        Whether the plan's bits are asked for, or its bound; by default its bits where its order of
+        summation is known.
+    hidden, rows, probes
+        Sizes and rows of `precision_lab.probes.probes` to be tried instead of all.
+    inputs
+        A capture, whose rows are tried too.
+    require
+        Names of properties that it must have.
+    seed
+        Of the inputs.
+    name
+        Of the kernel, for the verdict; by default the function's own.
+
+    Returns
+    -------
+    Verdict
+        Its string is the verdict in words, one sentence first.
+
+    Raises
+    ------
+    InputError
+        For arguments that name nothing or do not fit each other. What the kernel does is never an
+        error, but a finding of the verdict.
+
+    Examples
+    --------
+    >>> from precision_lab import emulate
+    >>> def kernel(x, weight, bias, eps):
+    ...     return emulate(x, weight, bias, eps=eps, plan="late")
+    >>> validate(kernel, hidden=[3, 64], probes=["normal", "exact"]).schedule
+    'late/direct'
+    """
+    if not callable(kernel):
+        raise InputError(f"kernel is {kernel!r}: give a function kernel(x, weight, bias, eps) -> y")
+    settings = settle(
+        norm=norm, format=format, weight_format=weight_format, output_format=output_format,
+        eps=eps, weight_offset=weight_offset, overflow=overflow, seed=seed,
+    )  # fmt: skip
+    calls = default_calls(settings, hidden=hidden, rows=rows, chosen=probes)
+    if inputs is not None:
+        calls += capture_calls(settings, inputs)
+    return examine(
+        lambda given: run(kernel, given, settings),
+        settings,
+        calls,
+        name=name or str(getattr(kernel, "__name__", None) or type(kernel).__name__),
+        plan=plan,
+        bits=bits,
+        require=require,
+    )
+
+
+def examine(
+    execute: Callable[[Inputs], Outcome],
+    settings: Settings,
+    calls: Sequence[Call],
+    *,
+    name: str,
+    plan: Plan | str | None = None,
+    bits: bool | None = None,
+    require: Iterable[str] = (),
+) -> Verdict:
+    """Judge whatever answers calls: a function here, or a kernel in a process of its own.
+
+    Parameters
+    ----------
+    execute
+        From a call's inputs to its outcome. It is called again to shrink what fails.
+    settings, calls
+        What the kernel claims, and the calls to be made, in order.
+    name, plan, bits, require
+        As for `validate`.
+    """
+    wanted = [properties.find(one).name for one in _names(require)]
+    held = standard(settings, plan, bits=bits)
+    session = Session(settings, execute, held, calls)
+    session.run()
+    failures, unsupported = session.conclude()
+    sound = held if isinstance(held, Sound) else None
+    judged = session.judged > 0
+    ordinary = [(e, s) for probe, e, s in session.errors if probe == "normal" and e.size]
+    none = np.zeros(0)
+    bench = Bench(
+        settings, execute, calls, session.outcomes,
+        errors=np.concatenate([e for e, _ in ordinary]) if ordinary else none,
+        signs=np.concatenate([s for _, s in ordinary]) if ordinary else none,
+        flushes=None if sound is None else sound.narrowest.flushes,
+    )  # fmt: skip
+    found = {
+        row.name: row.measure(bench)
+        for row in properties.values()
+        if judged and (row.free or row.name in wanted)
+    }
+    failures += tuple(
+        Failure(kind="property", probe="", message=f"{one} is required, and {found[one].told}")
+        for one in wanted
+        if one in found and not found[one].holds
+    )
+    return Verdict(
+        kernel=name,
+        settings=settings,
+        failures=failures,
+        schedule=sound.narrowest.name if sound and judged else None,
+        schedules=tuple(dict.fromkeys(h.name for h in sound.alive)) if sound and judged else (),
+        plan=held.plan.name if isinstance(held, OnePlan) and not failures else None,
+        power=powers(calls, session.outcomes, settings, sound.narrowest) if sound else (),
+        unsupported=unsupported,
+        properties=found,
+        notes=notes(calls, session.outcomes, settings, sound.narrowest) if sound else (),
+        errors=spreads((probe, e) for probe, e, _ in session.errors),
+        calls=session.judged,
+        outputs=session.outputs,
+    )
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a kernel once, in this process, and notes what it did beside computing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import traceback
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from precision_lab.norms import Inputs
+    from precision_lab.validate.settings import Settings
+
+    Kernel = Callable[..., Any]
+
+REFUSALS = ("ValueError", "TypeError", "NotImplementedError", "AssertionError", "RuntimeError",
+            "InputError")  # fmt: skip
+"""Errors by which a kernel may say that it does not take such arguments."""
+
+SHOWN = 80
+"""Characters of what it printed that are told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one call gave.
+
+    Parameters
+    ----------
+    y
+        [rows, hidden], float64; None where there is none that can be judged.
+    bits
+        y as it came, for comparisons bit for bit.
+    raised
+        The name of the error that it raised, or "".
+    message
+        The error's own words.
+    findings
+        What was wrong beside the numbers: a kind and a sentence each.
+    """
+
+    y: NDArray[np.float64] | None = None
+    bits: NDArray[Any] | None = None
+    raised: str = ""
+    message: str = ""
+    findings: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def refused(self) -> bool:
+        """Whether the error may mean that the arguments are not supported."""
+        return self.raised in REFUSALS
+
+
+def run(kernel: Kernel, inputs: Inputs, settings: Settings) -> Outcome:
+    """Call a kernel with copies of the inputs.
+
+    Whatever it raises, prints, or does to its arguments and to NumPy's error state is noted;
+    KeyboardInterrupt goes through.
+    """
+    given = [None if a is None else a.copy() for a in (inputs.x, inputs.weight, inputs.bias)]
+    before = [None if a is None else a.tobytes() for a in given]
+    printed = io.StringIO()
+    try:
+        with (
+            contextlib.redirect_stdout(printed),
+            warnings.catch_warnings(),
+            np.errstate(all="ignore"),
+        ):
+            warnings.simplefilter("ignore")
+            state = np.geterr()
+            result = kernel(given[0], given[1], given[2], inputs.eps)
+            changed = np.geterr() != state
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (a kernel may raise anything)
+        return Outcome(raised=type(error).__name__, message=_told(error))
+    findings = []
+    if changed:
+        findings.append(("error-state", "it changed NumPy's error state"))
+    if text := printed.getvalue():
+        findings.append(("stdout", f"it printed to stdout: {text[:SHOWN].strip()!r}"))
+    for name, array, bytes_ in zip(("x", "weight", "bias"), given, before, strict=True):
+        if array is not None and array.tobytes() != bytes_:
+            findings.append(("modified", f"it modified its argument {name}"))
+    if _flushing():
+        findings.append(("flush", "it left the processor flushing float64 subnormals to zero"))
+    return _read(result, inputs, settings, findings)
+
+
+def _read(
+    result: Any, inputs: Inputs, settings: Settings, findings: list[tuple[str, str]]
+) -> Outcome:
+    if isinstance(result, dict):
+        if "y" not in result:
+            told = f"its dict has no 'y', only {', '.join(map(repr, result)) or 'nothing'}"
+            return Outcome(findings=(*findings, ("type", told)))
+        result = result["y"]
+    if not isinstance(result, np.ndarray | np.generic):
+        told = f"it returned {type(result).__name__}, not an array"
+        return Outcome(findings=(*findings, ("type", told)))
+    y, target = np.asarray(result), settings.output_format
+    if y.shape != inputs.x.shape:
+        told = f"it returned shape {y.shape} for x of shape {inputs.x.shape}"
+        return Outcome(findings=(*findings, ("shape", told)))
+    if y.dtype != target.dtype:
+        told = f"it returned {y.dtype}, not {target.name}"
+        findings.append(("type", told))
+        # Values of the format all the same are judged: the type is one fault, not all of them.
+        try:
+            y = y.astype(np.float64)
+            kept = np.array_equal(target.round(y), y, equal_nan=True)
+        except (TypeError, ValueError):
+            kept = False
+        if not kept:
+            return Outcome(findings=tuple(findings))
+    with np.errstate(all="ignore"):
+        return Outcome(y.astype(np.float64), y.copy(), findings=tuple(findings))
+
+
+def _flushing() -> bool:
+    """Whether products below float64's normal numbers vanish."""
+    return bool(np.multiply(np.array([2.0**-1000]), 2.0**-60)[0] == 0)
+
+
+def _told(error: BaseException) -> str:
+    """The error's first line, and where it was raised."""
+    lines = str(error).strip().splitlines()
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" (line {frames[-1].lineno} of {frames[-1].name})" if len(frames) > 1 else ""
+    return f"{lines[0] if lines else 'no message'}{place}"

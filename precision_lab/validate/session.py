@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run: all calls made, judged, and what is wrong told once for each probe."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from precision_lab.validate.limits import unsupported
+from precision_lab.validate.measuring import signed_errors
+from precision_lab.validate.shrink import shrink
+from precision_lab.validate.standards import Sound
+from precision_lab.validate.verdict import Failure, Wrong, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from precision_lab.norms import Inputs
+    from precision_lab.validate.calls import Call
+    from precision_lab.validate.elimination import Rejection
+    from precision_lab.validate.running import Outcome
+    from precision_lab.validate.settings import Settings
+    from precision_lab.validate.standards import OnePlan
+
+    Floats = NDArray[np.float64]
+
+SHRUNK = 2
+"""Failing probes whose inputs are made small."""
+
+LOOKED_AT = 64
+"""Wrong rows among which the worst element is looked for."""
+
+
+@dataclass(eq=False)
+class Session:
+    """A run.
+
+    Parameters
+    ----------
+    settings
+        What the kernel claims.
+    execute
+        Calls it once.
+    standard
+        What its outputs are held against.
+    calls
+        The calls.
+    """
+
+    settings: Settings
+    execute: Callable[[Inputs], Outcome]
+    standard: Sound | OnePlan
+    calls: Sequence[Call]
+    outcomes: list[Outcome] = field(default_factory=list)
+    rejected: dict[int, Rejection] = field(default_factory=dict)
+    errors: list[tuple[str, Floats, Floats]] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Make all calls and judge them."""
+        for number, call in enumerate(self.calls):
+            outcome = self.execute(call.inputs)
+            self.outcomes.append(outcome)
+            if outcome.y is None:
+                continue
+            found = self.standard.judge(number, call.inputs, outcome.y)
+            if found is not None:
+                self.rejected[number] = found
+            self.errors.append((call.probe, *signed_errors(call.inputs, outcome.y, self.settings)))
+
+    @property
+    def judged(self) -> int:
+        """Calls that were judged."""
+        return sum(outcome.y is not None for outcome in self.outcomes)
+
+    @property
+    def outputs(self) -> int:
+        """Outputs that were judged."""
+        return sum(outcome.y.size for outcome in self.outcomes if outcome.y is not None)
+
+    def conclude(self) -> tuple[tuple[Failure, ...], tuple[str, ...]]:
+        """What is wrong, and what the kernel does not take."""
+        lacking, covered = unsupported(self.calls, self.outcomes)
+        failures = [*self._values(), *self._raised(covered), *self._beside()]
+        if not failures and not self.outputs:
+            why = next((f": {o.raised}: {o.message}" for o in self.outcomes if o.raised), "")
+            failures.append(
+                Failure(kind="nothing", probe="", message=f"none of the calls was answered{why}")
+            )
+        return tuple(failures), tuple(lacking)
+
+    # Outputs --------------------------------------------------------------------------------------
+
+    def _values(self) -> list[Failure]:
+        """A failure for each probe that has one, its smallest call first."""
+        first: dict[str, int] = {}
+        times: Counter[str] = Counter()
+        for number in self.rejected:
+            probe = self.calls[number].probe
+            first.setdefault(probe, number)
+            times[probe] += 1
+        return [
+            self._value(number, times[probe], small=place < SHRUNK)
+            for place, (probe, number) in enumerate(first.items())
+        ]
+
+    def _value(self, number: int, times: int, *, small: bool) -> Failure:
+        call, rejected = self.calls[number], self.rejected[number]
+        inputs, y = call.inputs, self.outcomes[number].y
+        if y is None:
+            raise AssertionError(call)
+        count = int(rejected.wrong.sum())
+        worst = self._worst(rejected, inputs, y) if count else None
+        where = (worst.row, worst.element) if worst else (int(rejected.rows.argmax()), 0)
+        if worst is None:
+            kind = "root"
+            one = "one 1/√ and one mean" if self.settings.norm.centred else "one 1/√"
+            message = f"no {one} can have given all outputs of row {where[0]}"
+        else:
+            special = not np.isfinite(inputs.x[worst.row].astype(np.float64)).all()
+            kind = "special" if special else self._kind
+            message = self._message(rejected, inputs, worst)
+        if isinstance(self.standard, Sound) and kind in ("value", "root"):
+            names = list(dict.fromkeys(self.standard.others(inputs, y)))
+            if names:
+                message += f" ({names[0]} would, but not all earlier calls)"
+        if times > 1:
+            message += f", and {times - 1} more calls of this probe fail"
+        fewer = shrink(inputs, *where, self._fails) if small else None
+        return Failure(
+            kind=kind,
+            probe=call.probe,
+            message=message,
+            call=str(call),
+            count=count,
+            total=y.size,
+            worst=worst,
+            inputs=fewer,
+            small=None if fewer is None else self._again(fewer),
+        )
+
+    def _again(self, inputs: Inputs) -> Wrong | None:
+        """The worst output of smaller inputs."""
+        y = self.execute(inputs).y
+        rejected = None if y is None else self.standard.rejected(inputs, y)
+        if y is None or rejected is None or not rejected.wrong.any():
+            return None
+        return self._worst(rejected, inputs, y)
+
+    @property
+    def _kind(self) -> str:
+        return "value" if isinstance(self.standard, Sound) else "plan"
+
+    def _fails(self, inputs: Inputs) -> bool:
+        outcome = self.execute(inputs)
+        return outcome.y is not None and self.standard.rejected(inputs, outcome.y) is not None
+
+    def _worst(self, rejected: Rejection, inputs: Inputs, y: Floats) -> Wrong:
+        rows = np.nonzero(rejected.wrong.any(-1))[0][:LOOKED_AT]
+        wrong, part = rejected.wrong[rows], y[rows]
+        some = dataclasses.replace(inputs, x=inputs.x[rows], shape=inputs.x[rows].shape)
+        low, high = self.standard.expected(rejected, some)
+        target = self.settings.output_format
+        top = target.largest
+        with np.errstate(all="ignore"):
+            near = np.clip(part, np.fmax(low, -top), np.fmin(high, top))
+            off = np.isnan(part) != np.isnan(low)
+            off |= np.isinf(part) | ~np.isfinite(near)
+            far = np.abs(target.distance(np.where(off, 0, part), np.where(off, 0, near)))
+        far = np.where(wrong, np.where(off, np.inf, far), -1.0)
+        i, j = np.unravel_index(int(far.argmax()), far.shape)
+        place = int(rows[i]), int(j)
+        return Wrong(*place, float(low[i, j]), float(high[i, j]), float(y[place]))
+
+    def _message(self, rejected: Rejection, inputs: Inputs, worst: Wrong) -> str:
+        wrong = rejected.wrong
+        x = inputs.x[worst.row].astype(np.float64)
+        if not np.isfinite(x).all():
+            what = "NaN" if np.isnan(x).any() else "an infinity"
+            return (
+                f"{wrong.sum()} of {wrong.size} outputs are wrong beside {what}: row {worst.row},"
+                f" element {worst.element} is {told(worst.got)}, where IEEE arithmetic gives NaN"
+                " (in an RMSNorm's row with an infinity 0 as well)"
+            )
+        message = (
+            f"{wrong.sum()} of {wrong.size} outputs are not {self.standard.told(rejected)}: {worst}"
+        )
+        if np.isnan(worst.got) and np.isnan(inputs.x.astype(np.float64)).any():
+            message += "; the NaN came from another row"
+        return message
+
+    # Beside the outputs ---------------------------------------------------------------------------
+
+    def _raised(self, covered: set[int]) -> list[Failure]:
+        kinds: dict[str, list[int]] = {}
+        for number, outcome in enumerate(self.outcomes):
+            if outcome.raised and number not in covered:
+                kinds.setdefault(outcome.raised, []).append(number)
+        return [
+            Failure(
+                kind="raised",
+                probe=self.calls[numbers[0]].probe,
+                message=f"it raised {name}: {self.outcomes[numbers[0]].message}"
+                + (f", and so on {len(numbers) - 1} more calls" if len(numbers) > 1 else ""),
+                call=str(self.calls[numbers[0]]),
+                inputs=self.calls[numbers[0]].inputs,
+            )
+            for name, numbers in kinds.items()
+        ]
+
+    def _beside(self) -> list[Failure]:
+        first: dict[str, tuple[int, str]] = {}
+        times: Counter[str] = Counter()
+        for number, outcome in enumerate(self.outcomes):
+            for kind, sentence in outcome.findings:
+                first.setdefault(kind, (number, sentence))
+                times[kind] += 1
+        return [
+            Failure(
+                kind=kind,
+                probe=self.calls[number].probe,
+                message=sentence + (f", on {times[kind]} calls in all" if times[kind] > 1 else ""),
+                call=str(self.calls[number]),
+            )
+            for kind, (number, sentence) in first.items()
+        ]
