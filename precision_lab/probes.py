@@ -210,8 +210,8 @@ def _special(value: float) -> Callable[[Ask], Array]:
 
     def make(ask: Ask) -> Array:
         x = ask.family("normal")
-        x[1, ask.hidden // 2] = value
-        x[-1, -1] = value
+        x[1:2, ask.hidden // 2] = value
+        x[-1:, -1] = value
         return x
 
     return make

@@ -10,13 +10,14 @@ import numpy as np
 from precision_lab.table import InputError
 from precision_lab.validate.calls import Call, capture_calls, default_calls
 from precision_lab.validate.costs import notes
+from precision_lab.validate.failures import Failure, Wrong
 from precision_lab.validate.measuring import powers, spreads
 from precision_lab.validate.properties import Bench, properties
 from precision_lab.validate.running import Outcome, run
 from precision_lab.validate.session import Session
 from precision_lab.validate.settings import Settings, settle
 from precision_lab.validate.standards import OnePlan, Sound, standard
-from precision_lab.validate.verdict import Failure, Power, Property, Spread, Verdict
+from precision_lab.validate.verdict import Diagnosis, Power, Property, Spread, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Call",
+    "Diagnosis",
     "Failure",
     "Outcome",
     "Power",
@@ -36,6 +38,7 @@ __all__ = [
     "Settings",
     "Spread",
     "Verdict",
+    "Wrong",
     "default_calls",
     "examine",
     "properties",
@@ -146,6 +149,7 @@ def examine(
     plan: Plan | str | None = None,
     bits: bool | None = None,
     require: Iterable[str] = (),
+    diagnose: Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis] | None = None,
 ) -> Verdict:
     """Judge whatever answers calls: a function here, or a kernel in a process of its own.
 
@@ -157,6 +161,8 @@ def examine(
         What the kernel claims, and the calls to be made, in order.
     name, plan, bits, require
         As for `validate`.
+    diagnose
+        Asked for the plan behind the outputs, once all calls are made.
     """
     wanted = [properties.find(one).name for one in _names(require)]
     held = standard(settings, plan, bits=bits)
@@ -165,7 +171,7 @@ def examine(
     failures, unsupported = session.conclude()
     sound = held if isinstance(held, Sound) else None
     judged = session.judged > 0
-    ordinary = [(e, s) for probe, e, s in session.errors if probe == "normal" and e.size]
+    ordinary = session.ordinary
     none = np.zeros(0)
     bench = Bench(
         settings, execute, calls, session.outcomes,
@@ -183,18 +189,25 @@ def examine(
         for one in wanted
         if one in found and not found[one].holds
     )
+    if isinstance(held, OnePlan):
+        known = Diagnosis(held.plan.name if not failures and held.equal == held.total else None)
+    elif diagnose is not None and judged:
+        known = diagnose(calls, session.outcomes)
+    else:
+        known = Diagnosis(None)
     return Verdict(
         kernel=name,
         settings=settings,
         failures=failures,
         schedule=sound.narrowest.name if sound and judged else None,
         schedules=tuple(dict.fromkeys(h.name for h in sound.alive)) if sound and judged else (),
-        plan=held.plan.name if isinstance(held, OnePlan) and not failures else None,
+        plan=known.plan,
+        diagnosis=known.told,
         power=powers(calls, session.outcomes, settings, sound.narrowest) if sound else (),
         unsupported=unsupported,
         properties=found,
         notes=notes(calls, session.outcomes, settings, sound.narrowest) if sound else (),
-        errors=spreads((probe, e) for probe, e, _ in session.errors),
+        errors=spreads(session.errors),
         calls=session.judged,
         outputs=session.outputs,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from precision_lab.validate.elimination import parts
-from precision_lab.validate.verdict import hexed, spelt
+from precision_lab.validate.failures import hexed, spelt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.validate.failures import Failure, Wrong, told
 from precision_lab.validate.limits import unsupported
 from precision_lab.validate.measuring import signed_errors
 from precision_lab.validate.shrink import shrink
 from precision_lab.validate.standards import Sound
-from precision_lab.validate.verdict import Failure, Wrong, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +59,9 @@ class Session:
     calls: Sequence[Call]
     outcomes: list[Outcome] = field(default_factory=list)
     rejected: dict[int, Rejection] = field(default_factory=dict)
-    errors: list[tuple[str, Floats, Floats]] = field(default_factory=list)
+    errors: list[tuple[str, Floats]] = field(default_factory=list)
+    ordinary: list[tuple[Floats, Floats]] = field(default_factory=list)
+    """Errors in ulp of ordinary rows, and the signs of the exact values."""
 
     def run(self) -> None:
         """Make all calls and judge them."""
@@ -71,7 +73,11 @@ class Session:
             found = self.standard.judge(number, call.inputs, outcome.y)
             if found is not None:
                 self.rejected[number] = found
-            self.errors.append((call.probe, *signed_errors(call.inputs, outcome.y, self.settings)))
+            errors, signs = signed_errors(call.inputs, outcome.y, self.settings)
+            self.errors.append((call.probe, errors))
+            # A bias may cancel the value: an ulp of what is left is no measure.
+            if call.probe == "normal" and call.inputs.bias is None and errors.size:
+                self.ordinary.append((errors, signs))
 
     @property
     def judged(self) -> int:
