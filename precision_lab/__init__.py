@@ -12,12 +12,14 @@ from precision_lab.formats import Format, format_of, formats
 from precision_lab.inputs import captures, families, make_bias, make_gain, make_inputs
 from precision_lab.norms import Norm, norms
 from precision_lab.plans import Plan, plans
+from precision_lab.probes import probes
 from precision_lab.reduce import Order, orders
 from precision_lab.sources import capture, family
 from precision_lab.steps import Steps, steps
 from precision_lab.sweep import Sweep, sweep
 from precision_lab.table import InputError, Table
 from precision_lab.truth import Truth, truth
+from precision_lab.validate import Verdict, validate
 from precision_lab.versions import __version__
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Sweep",
     "Table",
     "Truth",
+    "Verdict",
     "__version__",
     "capture",
     "captures",
@@ -49,9 +52,11 @@ __all__ = [
     "norms",
     "orders",
     "plans",
+    "probes",
     "read_capture",
     "steps",
     "sweep",
     "truth",
+    "validate",
     "write_capture",
 ]
