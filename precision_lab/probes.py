@@ -245,12 +245,15 @@ probes: Table[Probe] = Table(
         ),
         Probe(
             "tail", "elements left out at the end, where a running mean hides them",
-            _tail, hidden=(*EVERY[1:], LONG), gains=("none", "random"), centred=True,
+            _tail, hidden=(*EVERY[1:], LONG), rows=48, gains=("random", "wide"), centred=True,
         ),
         Probe(
             "gain", "gain ignored, multiplied too early or in a narrow format",
             lambda a: a.family("normal"), hidden=(3, 64, 769), each=True,
-            gains=("none", "ones", "random", "wide", "negative", "tiny", "powers-of-two", "zero"),
+            gains=(
+                "none", "ones", "random", "wide", "negative", "tiny", "powers-of-two",
+                "many-sizes", "zero",
+            ),
         ),
         *(
             Probe(

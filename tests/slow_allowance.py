@@ -64,7 +64,14 @@ def allowance(row, gain, bias, eps, *, centred, welford, tiny):
     exact_mean = exact_in_float32(x) and float32(mean)
     squares = [d * d for d in deviations]
     exact_squares = exact_in_float32(squares) and (exact_mean or not centred)
-    k = n if welford else 0 if exact_squares else sum(d != 0 for d in deviations)
+    after = n - next((i for i, v in enumerate(x) if v), 0)
+    k = (
+        min(n, 4 * (after + 16))
+        if welford
+        else 0
+        if exact_squares
+        else sum(d != 0 for d in deviations)
+    )
     ms = to_mp(sum(squares, Fraction(0)) / n)
     radicand = ms + mpmath.mpf(eps)
     r = 1 / mpmath.sqrt(radicand)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 # Streams of their own: a gain does not repeat the values of the inputs beside it.
-GAIN, GAIN_SIGNS, BIAS = range(16, 19)
+GAIN, GAIN_SIGNS, BIAS, SIZES = range(16, 20)
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,12 @@ def _powers(draws: Draws, hidden: int) -> Array:
     return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(1.0, powers.astype(np.int32))
 
 
+def _many_sizes(draws: Draws, hidden: int) -> Array:
+    powers = draws.below(28, SIZES, hidden) - 24
+    near = 1.0 + 0.1 * draws.normal(GAIN, hidden)
+    return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(near, powers.astype(np.int32))
+
+
 gains: Table[Vector] = Table(
     "gain",
     [
@@ -82,6 +88,7 @@ gains: Table[Vector] = Table(
             lambda draws, hidden: 2.0**-10 * (1.0 + 0.1 * draws.normal(GAIN, hidden)),
         ),
         Vector("powers-of-two", "±2^k with k from −3 to 3: exact in every format", _powers),
+        Vector("many-sizes", "±2^k (1 + N/10) with k from −24 to 3", _many_sizes),
         Vector("zero", "0", lambda _draws, hidden: np.zeros(hidden)),
     ],
 )  # fmt: skip

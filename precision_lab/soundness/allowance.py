@@ -6,8 +6,10 @@ most δ·r, δ = γ(k/2 + 12) + η/(ms + eps): of k addends that are rounded, ea
 square, counts half in the root; 12 covers the mean, eps, the root and its reciprocal (2 ulp in
 hardware), two products and a subtraction. A LayerNorm's mean errs by e = γ(n + 3)·mean|x|, unless
 the row's sum and mean are exact in every order; Σd = 0 makes that count in second order in ms, and
-in first order in x − m. Welford's running means err in any case, and m enters each of its updates:
-n·u·|m|·√ms/(2(ms + eps)) more. So A_n = |v|·δ + e·r + (1 + r)·η for the normalised value, and
+in first order in x − m. Welford's running means err in any case, and k = n there, or
+four times the elements after leading zeros and 16 more for the merging of lanes, where that is
+less; m enters each of its updates: n·u·|m|·√ms/(2(ms + eps)) more.
+So A_n = |v|·δ + e·r + (1 + r)·η for the normalised value, and
 A = |g|·A_n + 2u(|v·g| + |b|) + (|g| + 1)·η for the output.
 """
 
@@ -84,7 +86,9 @@ class Allowance:
     def root_error(self) -> Floats:
         """δ, [rows, 1]: of r, relative."""
         exact = self.exact
-        count = np.float64(exact.n) if self._welford else exact.addends
+        # Running means and sums stay 0 until the first element that is not, and each after it
+        # brings a few roundings of its own; merging lanes of them brings a few more.
+        count = np.minimum(exact.n, 4 * (exact.span + 16)) if self._welford else exact.addends
         radicand = exact.radicand
         with np.errstate(divide="ignore", invalid="ignore"):
             error = gamma(count / 2 + OPERATIONS) + self.tiny / radicand

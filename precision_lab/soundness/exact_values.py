@@ -40,12 +40,15 @@ class Exact:
     ----------
     inputs
         The norm's arguments, checked: values of float32 or narrower formats.
-    left_out
-        Elements of each row that are not among them: zeros, of rows whose mean is 0.
+    hidden
+        Elements of a row, where some are left out: zeros, of rows whose mean is 0.
+    columns
+        The places of those that are there.
     """
 
     inputs: Inputs
-    left_out: int = 0
+    hidden: int | None = None
+    columns: NDArray[np.intp] | None = None
 
     @cached_property
     def x(self) -> Floats:
@@ -61,7 +64,7 @@ class Exact:
     @property
     def n(self) -> int:
         """Elements of a row."""
-        return int(self.inputs.x.shape[-1]) + self.left_out
+        return int(self.inputs.x.shape[-1]) if self.hidden is None else self.hidden
 
     @cached_property
     def mean(self) -> Floats:
@@ -171,6 +174,14 @@ class Exact:
             quantum = 2 * _quantum(self.deviations)
             fits = (self.total <= np.ldexp(INTEGERS, quantum)) & (quantum >= SMALLEST)
         return np.asarray(fits & (self.exact_mean | (not self.inputs.norm.centred)))
+
+    @cached_property
+    def span(self) -> Floats:
+        """[rows, 1]: elements from the first that is not 0 on."""
+        first = (self.x != 0).argmax(-1)
+        if self.columns is not None:
+            first = self.columns[first]
+        return np.asarray(self.n - first, np.float64)[:, None]
 
     @cached_property
     def addends(self) -> Floats:

@@ -95,7 +95,7 @@ def parts(inputs: Inputs, y: Floats, settings: Settings) -> Iterator[Part]:
             yield Part(first, Judgement(Exact(_with(inputs, x)), part, settings.cast))
         else:
             some = _with(inputs, x[:, kept], kept)
-            exact = Exact(some, hidden - len(kept))
+            exact = Exact(some, hidden, kept)
             yield Part(first, Judgement(exact, part[:, kept], settings.cast), kept)
 
 
@@ -147,7 +147,7 @@ def _disagreeing(part: Part, judged: Sequence[Part], hypothesis: Hypothesis) -> 
     places = places[(places >= 0) & (places < count)]
     if places.size:
         some = dataclasses.replace(judgement.exact.inputs, x=judgement.exact.inputs.x[places])
-        exact = Exact(some, judgement.exact.left_out)
+        exact = Exact(some, judgement.exact.hidden, judgement.exact.columns)
         few = Judgement(exact, judgement.y[places], judgement.cast)
         wrong[places] = few.disagree(hypothesis)
     return wrong

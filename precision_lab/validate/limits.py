@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TRAITS: tuple[tuple[str, Callable[[Call], object]], ...] = (
     ("no rows", lambda call: call.rows == 0),
     ("no weight", lambda call: call.inputs.weight is None),
+    ("a weight", lambda call: call.inputs.weight is not None),
     ("a bias", lambda call: call.inputs.bias is not None),
     ("no bias", lambda call: call.inputs.bias is None),
 )

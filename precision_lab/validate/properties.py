@@ -219,7 +219,7 @@ def _correctly_rounded(bench: Bench) -> Property:
 def _kappa(bench: Bench) -> Property:
     if not len(bench.errors):
         return Property("kappa", None, "too few outputs")
-    kappa = float(np.ceil(np.abs(bench.errors).max() - 0.5))
+    kappa = max(0.0, float(np.ceil(np.abs(bench.errors).max() - 0.5)))
     told = f"ordinary outputs are within {kappa:g} values of the correctly rounded one"
     return Property("kappa", kappa <= 1.0, told, {"kappa": kappa})
 

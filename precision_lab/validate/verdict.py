@@ -185,7 +185,7 @@ class Verdict:
         chosen = [one for one in self.power if math.isfinite(one.root)]
         return "; ".join(
             f"{one.root:.1e} of r at hidden {one.hidden}"
-            for one in (chosen[:: max(1, len(chosen) // 3)] if chosen else [])
+            for one in dict.fromkeys([*chosen[:1], *chosen[len(chosen) // 2 :][:1], *chosen[-1:]])
         )
 
     def to_json(self) -> str:

@@ -52,6 +52,7 @@ PARAMETER_DIGESTS = {
     "negative": "cbb413f524d73b51",
     "tiny": "8de5d27dbb75d294",
     "powers-of-two": "0f0773ef89a92cec",
+    "many-sizes": "4eaa037063f9185a",
     "zero": "f9d54bbe3ccaf085",
     "bias": "5b14839efd380e44",
 }
@@ -192,6 +193,9 @@ def test_gains_are_as_described():
     assert (gain["wide"] < 0).any()
     assert set(np.abs(gain["powers-of-two"])) == {1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8}
     assert set(np.sign(gain["powers-of-two"])) == {-1, 1}
+    sizes = np.abs(gain["many-sizes"])
+    assert 2.0**-25 < sizes.min() < 2.0**-23
+    assert 4 < sizes.max() < 16
 
 
 def test_values_gains_and_biases_of_one_seed_are_independent():
