@@ -40,6 +40,9 @@ LONG = 16385
 BLOCK = 128
 """Blocks of this many elements, whose edges and contents are probed one by one."""
 
+MOST = 2**22
+"""Elements of a call at most; ordinary rows may have more."""
+
 EDGES = 16
 """Block edges at most, evenly spread, at which sparse rows are tried."""
 
@@ -138,19 +141,20 @@ def _sparse(ask: Ask) -> Array:
 def _blocks(ask: Ask) -> Array:
     """Zeros but for one block of 128, the blocks together covering every place.
 
-    In a LayerNorm each block sums to 0.
+    In a LayerNorm each block sums to 0. Of very long rows the blocks are longer.
     """
     n = ask.hidden
-    count = -(-n // BLOCK)
+    block = max(BLOCK, -(-n * n // MOST))
+    count = -(-n // block)
     x = np.zeros((count, n))
-    values = ask.numbers(8, count, BLOCK)
+    values = ask.numbers(8, count, block)
     values += 8.0 * np.sign(values)
     if ask.centred:
         values[:, 1::2] = -values[:, ::2]
     for row in range(count):
         # The last one reaches back, so that it is no shorter.
-        start = max(0, min(row * BLOCK, n - BLOCK))
-        part = slice(start, min(n, start + BLOCK))
+        start = max(0, min(row * block, n - block))
+        part = slice(start, min(n, start + block))
         x[row, part] = values[row, : part.stop - start]
     return x
 
@@ -173,8 +177,9 @@ def _tail(ask: Ask) -> Array:
     """Zeros but for the last 16 places, which sum to 0: a running mean stays 0 until there."""
     n = ask.hidden
     size = min(16, n - n % 2)
-    x = np.zeros((ask.rows, n))
-    values = ask.numbers(15, ask.rows, size // 2)
+    rows = min(ask.rows, max(4, MOST // 4 // n))
+    x = np.zeros((rows, n))
+    values = ask.numbers(15, rows, size // 2)
     x[:, n - size :: 2], x[:, n - size + 1 :: 2] = values, -values
     return x
 
