@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of which it is known whether they are right."""
+
+from __future__ import annotations
+
+import pytest
+
+from precision_lab.kernels.specimens import specimens
+from precision_lab.validate import validate
+
+ALL = [(row, format) for row in specimens.values() for format in row.formats]
+FIRST = {(row.fault, row.norm): row for row in reversed(list(specimens.values()))}
+
+
+def judged(specimen, format, **given):
+    """The verdict on a specimen."""
+    return validate(
+        specimen.fresh(),
+        norm=specimen.norm,
+        format=format,
+        weight_offset=specimen.weight_offset,
+        name=specimen.name,
+        **given,
+    )
+
+
+@pytest.mark.parametrize("specimen", FIRST.values(), ids=lambda row: row.name)
+def test_a_specimen_of_each_class(specimen):
+    """A specimen of each class of faults is caught, and a sound one passes, for both norms."""
+    verdict = judged(specimen, specimen.formats[-1])
+    assert specimen.sound == verdict.passed, str(verdict)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("specimen", "format"), ALL, ids=lambda one: getattr(one, "name", one))
+def test_every_specimen(specimen, format):
+    """All faulty ones are caught and all sound ones pass, in every format."""
+    verdict = judged(specimen, format)
+    assert specimen.sound == verdict.passed, str(verdict)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("specimen", [row for row in specimens.values() if row.sound],
+                         ids=lambda row: row.name)  # fmt: skip
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_sound_specimens_raise_no_alarm(specimen, seed):
+    """Whatever the inputs, a sound specimen passes."""
+    for format in specimen.formats:
+        verdict = judged(specimen, format, seed=seed)
+        assert verdict.passed, str(verdict)
