@@ -153,8 +153,10 @@ def _disagreeing(part: Part, judged: Sequence[Part], hypothesis: Hypothesis) -> 
     return wrong
 
 
-def rejection(judged: Sequence[Part], standard: Sequence[Hypothesis], hidden: int) -> Rejection:
-    """What is wrong with a call, by the hypothesis that explains most of it."""
+def rejections(
+    judged: Sequence[Part], standard: Sequence[Hypothesis], hidden: int
+) -> list[Rejection]:
+    """What is wrong with a call, by each hypothesis that explains as much of it as any."""
     found = []
     for hypothesis in standard:
         wrong = np.concatenate(
@@ -162,7 +164,8 @@ def rejection(judged: Sequence[Part], standard: Sequence[Hypothesis], hidden: in
         )
         rows = np.concatenate([_disagreeing(part, judged, hypothesis) for part in judged])
         found.append(Rejection(hypothesis, wrong, rows & ~wrong.any(-1)))
-    return min(found, key=lambda one: (int(one.wrong.sum()), int(one.rows.sum())))
+    sizes = [(int(one.wrong.sum()), int(one.rows.sum())) for one in found]
+    return [one for one, size in zip(found, sizes, strict=True) if size == min(sizes)]
 
 
 @dataclass(eq=False)
@@ -174,7 +177,8 @@ class Elimination:
     settings
         What the kernel claims.
     alive
-        Those that explain all calls so far; once there are none, those that died last.
+        Those that explain all calls so far; once there are none, those that died last and explain
+        most.
     refuted
         Whether all are dead.
     deaths
@@ -207,7 +211,10 @@ class Elimination:
                 self.alive = left
             return None
         self.refuted = True
-        return rejection(judged, self.alive, y.shape[1])
+        best = rejections(judged, self.alive, y.shape[1])
+        # From here on only what is nearest to the kernel is its standard.
+        self.alive = [one.hypothesis for one in best if one.hypothesis is not None]
+        return best[0]
 
     def _explaining(self, judged: Sequence[Part], *, biased: bool) -> list[Hypothesis]:
         """Those left; a wider one is not tried where a narrower one explains all."""

@@ -16,7 +16,7 @@ from precision_lab.soundness.exact_values import Exact
 from precision_lab.soundness.judge import Judgement
 from precision_lab.soundness.schedules import Interval
 from precision_lab.table import InputError
-from precision_lab.validate.elimination import Elimination, Rejection, explains, parts, rejection
+from precision_lab.validate.elimination import Elimination, Rejection, explains, parts, rejections
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class Sound(Elimination):
         judged = list(parts(inputs, y, self.settings))
         if any(explains(judged, one) for one in self.alive):
             return None
-        return rejection(judged, self.alive, y.shape[1])
+        return rejections(judged, self.alive, y.shape[1])[0]
 
     def expected(self, rejected: Rejection, inputs: Inputs) -> Interval:
         """What the hypothesis allows."""
