@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab import __version__
 from precision_lab.conformance.judge import Fault, diagnose, judge
 from precision_lab.conformance.libraries import deviations
 from precision_lab.conformance.loading import RefusedError, findable, guarded, load
@@ -16,6 +15,7 @@ from precision_lab.conformance.points import SEED, SOURCES, expected, points, sa
 from precision_lab.conformance.report import Check, ConformanceReport, Known
 from precision_lab.formats import MODES, OVERFLOW_POLICIES, formats
 from precision_lab.table import InputError, unknown
+from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

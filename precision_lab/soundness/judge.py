@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
+WIDE = 0.25
+"""How far from r, relative, roots are looked for that explain a row."""
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """What is assumed of a kernel for the whole of a run.
@@ -175,10 +179,11 @@ class Judgement:
             error = np.full(len(unseen), np.nan)
             if rows.size:
                 d, bounds, reach, shift = self._said(hypothesis, allowed, rows)
+                wide = np.maximum(reach, WIDE)
                 if self.exact.inputs.norm.centred:
-                    low, high = roots.Strips.of(d, bounds, shift).shares(reach)
+                    low, high = roots.Strips.of(d, bounds, shift).shares(wide)
                 else:
-                    low, high = roots.without_mean(d, bounds, reach)
+                    low, high = roots.without_mean(d, bounds, wide)
                 error[rows] = np.where(low <= high, reach + (high - low), np.nan)
         return error
 

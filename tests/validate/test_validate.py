@@ -46,7 +46,8 @@ def test_a_sound_kernel_passes_all_probes(format):
     assert verdict.passed
     assert verdict.schedule == "late/direct"
     assert verdict.calls > 130
-    assert all(0 < one.root < 1e-5 for one in verdict.power)
+    assert all(0 < one.root < 1e-2 for one in verdict.power)
+    assert min(one.root for one in verdict.power) < 1e-5
     assert verdict.unsupported == ()
     assert str(verdict).startswith("rms is a sound RMSNorm")
 
