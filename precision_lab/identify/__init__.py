@@ -1,2 +1,190 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which plan a kernel follows."""
+"""Which plan a kernel follows: the one whose outputs are the kernel's, bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from precision_lab.emulate import emulate
+from precision_lab.formats import formats
+from precision_lab.identify.calls import Call, ask, bits, questions
+from precision_lab.identify.diagnosis import changes, faults
+from precision_lab.identify.search import Found, search, settled
+from precision_lab.norms import norms
+from precision_lab.plans import plans
+from precision_lab.table import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from precision_lab.formats import Format
+    from precision_lab.norms import Norm
+    from precision_lab.plans import Plan
+
+__all__ = ["Call", "Identified", "answer", "identify"]
+
+SHOWN = 5
+"""Plans that are told, the nearest first."""
+
+CLOSE = 0.9
+"""Below this share of equal outputs the kernel may compute the other norm, and that is tried."""
+
+
+@dataclass(frozen=True)
+class Identified:
+    """A plan that comes near a kernel.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    norm
+        The norm that it computes: the other one, where the kernel computes that.
+    share
+        Of the kernel's outputs that equal the plan's, bit for bit: 1 where it is the kernel's plan.
+    known
+        Names of known implementations with the same outputs.
+    undecided
+        Switches that the outputs cannot tell apart: all values that give the same outputs.
+    faults
+        What the plan does that no sound computation does, a phrase each.
+    compared
+        How many outputs.
+    """
+
+    plan: Plan
+    norm: Norm
+    share: float
+    known: tuple[str, ...] = ()
+    undecided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    compared: int = 0
+
+    @property
+    def switches(self) -> dict[str, str]:
+        """Every switch of the plan and its value."""
+        return self.plan.switches
+
+    @property
+    def name(self) -> str:
+        """The first known implementation, or what differs from the textbook."""
+        return self.known[0] if self.known else " ".join(["late", *changes(self.plan)])
+
+    @property
+    def exact(self) -> bool:
+        """Whether every output equals the plan's."""
+        return self.share == 1
+
+
+def identify(
+    kernel: Callable[..., Any],
+    *,
+    norm: Norm | str = "rms",
+    format: Format | str = "bfloat16",
+    weight_format: Format | str | None = None,
+    weight_offset: float = 0.0,
+    seed: int = 0,
+) -> list[Identified]:
+    """The plans nearest to a kernel, best first.
+
+    Parameters
+    ----------
+    kernel
+        kernel(x, weight, bias, eps) -> y, as for `validate`.
+    norm
+        What it is to compute.
+    format, weight_format
+        Of x, and of weight and bias; by default the same.
+    weight_offset
+        What it adds to the weight.
+    seed
+        Of the inputs.
+
+    Returns
+    -------
+    list of Identified
+        The first has share 1 if some plan of the grid gives all of the kernel's outputs, bit for
+        bit; a kernel that fits no plan has a best share well below it.
+
+    Raises
+    ------
+    InputError
+        For an unknown norm or format.
+
+    Examples
+    --------
+    >>> from precision_lab import emulate
+    >>> def kernel(x, weight, bias, eps):
+    ...     return emulate(x, weight, eps=eps, plan="hf-llama")
+    >>> best = identify(kernel)[0]
+    >>> best.share, best.switches["cast"], "hf-llama" in best.known
+    (1.0, 'early', True)
+    """
+    asked, own = norms.find(norm), formats.find(format)
+    weight = own if weight_format is None else formats.find(weight_format)
+    calls = [
+        ask(kernel, inputs)
+        for inputs in questions(asked, own, weight, weight_offset=weight_offset, seed=seed)
+    ]
+    return answer(calls, weight_offset=weight_offset)
+
+
+def answer(calls: Sequence[Call], *, weight_offset: float = 0.0) -> list[Identified]:
+    """The same from calls that were made already."""
+    asked = calls[0].inputs.norm
+    own = formats.find(format_name(calls[0]))
+    narrow = own.precision < formats["float32"].precision
+    found = [(asked, one) for one in search(calls, asked, narrow=narrow)[:SHOWN]]
+    if found[0][1].share < CLOSE and not any(call.inputs.bias is not None for call in calls):
+        other = norms["rms" if asked.centred else "layer"]
+        moved = [call.of(other) for call in calls]
+        found += [(other, one) for one in search(moved, other, narrow=narrow)[:SHOWN]]
+        found.sort(key=lambda item: -item[1].share)
+    return [
+        _identified(calls, norm, one, asked, own.name, weight_offset) for norm, one in found[:SHOWN]
+    ]
+
+
+def format_name(call: Call) -> str:
+    """The format of a call's inputs."""
+    from precision_lab.formats import format_of
+
+    return format_of(call.inputs.x).name
+
+
+def _identified(
+    calls: Sequence[Call], norm: Norm, found: Found, asked: Norm, format: str, offset: float
+) -> Identified:
+    moved = calls if norm.name == asked.name else [call.of(norm) for call in calls]
+    plan, undecided = settled(moved, norm, found)
+    return Identified(
+        plan=plan,
+        norm=norm,
+        share=found.share,
+        known=_known(moved, norm, found.share),
+        undecided=undecided,
+        faults=tuple(faults(plan, norm, format=format, weight_offset=offset, asked=asked)),
+        compared=sum(call.y.size for call in calls),
+    )
+
+
+def _known(calls: Sequence[Call], norm: Norm, share: float) -> tuple[str, ...]:
+    """The rows of the catalogue with all of the outputs."""
+    if share < 1:
+        return ()
+    found = []
+    for name, plan in plans.items():
+        try:
+            plan.norm_for(norm)
+        except InputError:
+            continue
+        if all(_same(call, plan, norm) for call in calls):
+            found.append(name)
+    return tuple(found)
+
+
+def _same(call: Call, plan: Plan, norm: Norm) -> bool:
+    inputs = call.inputs
+    y = emulate(inputs.x, inputs.weight, inputs.bias, eps=inputs.eps, plan=plan, norm=norm)
+    return bool((bits(y) == call.bits).all())

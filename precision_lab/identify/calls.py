@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,10 @@ class Call:
     def bits(self) -> NDArray[np.int64]:
         """The answer's bits, every NaN the same."""
         return bits(self.y)
+
+    def of(self, norm: Norm) -> Call:
+        """The same call, taken for one of another norm."""
+        return Call(dataclasses.replace(self.inputs, norm=norm), self.y)
 
 
 def bits(y: NDArray[Any]) -> NDArray[np.int64]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import itertools
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from precision_lab.plan import Plan
+from precision_lab.switches import CHOICES, FORMAT_SWITCHES
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from precision_lab.norms import Norm
 
 Switches: TypeAlias = dict[str, str]
+Form: TypeAlias = tuple[str, str]
+"""The form of the gain, and the place of the bias."""
 
 LOW, SINGLE, DOUBLE = "input", "float32", "float64"
 
@@ -109,10 +112,23 @@ def outputs(norm: Norm, *, narrow: bool, bias: bool) -> list[Switches]:
     ]  # fmt: skip
 
 
+def steps_from(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Each switch with each other value that the grid has for it."""
+    values: dict[str, tuple[str, ...]] = {
+        **CHOICES,
+        **dict.fromkeys(FORMAT_SWITCHES, (SINGLE, LOW, DOUBLE, "float16")),
+        "order": ORDERS,
+        "output_format": (LOW,),
+    }
+    for switch, known in values.items():
+        yield from ((switch, value) for value in known if value != plan.switches[switch])
+
+
 @lru_cache(maxsize=1 << 15)
 def _plan(norm: str, switches: tuple[tuple[str, str], ...]) -> Plan | None:
     try:
-        return Plan(name="candidate", norm=norm, **dict(switches))
+        known: dict[str, Any] = dict(switches)
+        return Plan(name="candidate", norm=norm, **known)
     except InputError:
         return None
 

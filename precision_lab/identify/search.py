@@ -12,21 +12,25 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.emulate import Moments, Run
+from precision_lab.formats import format_of
 from precision_lab.identify.calls import Call, bits
 from precision_lab.identify.grid import (
     DEFAULTS,
     GAINS,
+    Form,
     Switches,
     functions,
     outputs,
     plan,
     roots,
     statistics,
+    steps_from,
 )
 
 if TYPE_CHECKING:
@@ -34,17 +38,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from precision_lab.norms import Norm
+    from precision_lab.norms import Inputs, Norm
     from precision_lab.plan import Plan
 
     Floats = NDArray[np.float64]
 
 NEAREST = 160
 """Roots, with a form of the gain each, that are tried on a few rows."""
-KEPT = 16
+KEPT = 12
 """And those of them that are tried on all."""
 SAMPLE = 16
 """The few rows."""
+CLIMBED = 2
+"""Plans from which the search goes on switch by switch, where none gives all outputs."""
+FIRST, WORTH = 6, 0.9
+"""Roots that say which ways out are worth a try: those that give so much of what the best gives."""
 NEAR = 1.0 / 256
 """Functions farther than this from the nearest one, in the mean over the rows, are given up."""
 
@@ -105,19 +113,21 @@ def search(calls: Sequence[Call], norm: Norm, *, narrow: bool) -> list[Found]:
     narrow
         Whether its outputs are narrower than float32: then orders of summation do not show.
     """
-    seen = {gain: _seen(calls, gain) for gain in GAINS}
-    kept = _functions(calls, norm, seen)
     bias = any(call.inputs.bias is not None for call in calls)
+    places = ("after_gain", "before_gain") if bias else ("after_gain",)
+    seen = {form: _seen(calls, *form) for form in itertools.product(GAINS, places)}
+    kept = _functions(calls, norm, seen)
     ends = outputs(norm, narrow=narrow, bias=bias)
     states = _states(calls, norm, kept, narrow=narrow)
     found: dict[bytes, Found] = {}
-    for state, gain in _likely(calls, norm, _nearest(states, kept, seen), ends):
-        for end in ends:
-            plans = _plans(norm, state, gain, end)
+    near = _nearest(states, kept, seen)
+    for state, form, chosen in _likely(calls, norm, near, ends):
+        for end in chosen:
+            plans = _plans(norm, state, form, end)
             if not plans:
                 continue
             answer = [
-                bits(Run(plans[0], call.inputs).finished(moments, factor))
+                bits(_run(plans[0], call.inputs).finished(moments, factor))
                 for call, moments, factor in zip(calls, state.moments, state.factors, strict=True)
             ]
             key = b"".join(part.tobytes() for part in answer)
@@ -128,7 +138,60 @@ def search(calls: Sequence[Call], norm: Norm, *, narrow: bool) -> list[Found]:
         Found(tuple(sorted(dict.fromkeys(one.plans), key=departures)), one.share)
         for one in found.values()
     ]
-    return sorted(ranked, key=lambda one: (-one.share, departures(one.plans[0])))
+    best = sorted(ranked, key=_rank)
+    climbed = [_climbed(calls, norm, one) for one in best[:CLIMBED] if best[0].share < 1]
+    return sorted([*climbed, *best], key=_rank)
+
+
+def _rank(one: Found) -> tuple[float, int]:
+    return -one.share, departures(one.plans[0])
+
+
+def _climbed(calls: Sequence[Call], norm: Norm, found: Found) -> Found:
+    """The best that can be reached by changing one switch after another."""
+    best = found
+    while best.share < 1:
+        tried = []
+        for switch, value in steps_from(best.plans[0]):
+            made = plan(norm, **{**best.plans[0].switches, switch: value})
+            if made is not None:
+                answer = [bits(_run(made, call.inputs).output()) for call in calls]
+                tried.append(Found((made,), _share(calls, answer)))
+        top = min(tried, key=_rank)
+        if top.share <= best.share:
+            break
+        best = top
+    return best
+
+
+def settled(
+    calls: Sequence[Call], norm: Norm, found: Found
+) -> tuple[Plan, dict[str, tuple[str, ...]]]:
+    """Of all plans with the same outputs the nearest to the textbook's, and what stays open.
+
+    Returns
+    -------
+    tuple
+        The plan; and the switches, one at a time, whose other values give the same outputs.
+    """
+    best = found.plans[0]
+    wanted = [bits(_run(best, call.inputs).output()) for call in calls]
+
+    def same(made: Plan | None) -> bool:
+        return made is not None and all(
+            bool((bits(_run(made, call.inputs).output()) == part).all())
+            for call, part in zip(calls, wanted, strict=True)
+        )
+
+    for switch, default in DEFAULTS.items():
+        if best.switches[switch] != default:
+            made = plan(norm, **{**best.switches, switch: default})
+            best = made if made is not None and same(made) else best
+    held: dict[str, list[str]] = {}
+    for switch, value in steps_from(best):
+        if same(plan(norm, **{**best.switches, switch: value})):
+            held.setdefault(switch, [best.switches[switch]]).append(value)
+    return best, {switch: tuple(values) for switch, values in held.items()}
 
 
 def departures(plan: Plan) -> int:
@@ -136,7 +199,10 @@ def departures(plan: Plan) -> int:
     return sum(value != DEFAULTS[switch] for switch, value in plan.switches.items())
 
 
-def _plans(norm: Norm, state: Shared, gain: str, end: Switches) -> tuple[Plan, ...]:
+def _plans(norm: Norm, state: Shared, form: Form, end: Switches) -> tuple[Plan, ...]:
+    gain, bias = form
+    if end["bias"] != bias:
+        return ()
     made = (plan(norm, **switches, **end, gain=gain) for switches in state.switches)
     return tuple(one for one in made if one is not None)
 
@@ -144,7 +210,7 @@ def _plans(norm: Norm, state: Shared, gain: str, end: Switches) -> tuple[Plan, .
 # What outputs say of the root ---------------------------------------------------------------------
 
 
-def _seen(calls: Sequence[Call], gain: str) -> Floats:
+def _seen(calls: Sequence[Call], gain: str, place: str) -> Floats:
     """The root of each row by least squares over its outputs; NaN where it left the range."""
     found = []
     with np.errstate(all="ignore"):
@@ -153,9 +219,14 @@ def _seen(calls: Sequence[Call], gain: str) -> Floats:
             z = inputs.x.astype(np.float64)
             if inputs.norm.centred:
                 z = z - np.mean(z, -1, keepdims=True)
+            g: Floats = np.ones(1)
             if inputs.weight is not None and gain != "ignored":
-                z = z * (inputs.weight.astype(np.float64) + (gain == "one_plus"))
-            y = call.y if inputs.bias is None else call.y - inputs.bias.astype(np.float64)
+                g = inputs.weight.astype(np.float64) + (gain == "one_plus")
+            y = call.y
+            if inputs.bias is not None:
+                bias = inputs.bias.astype(np.float64)
+                y = y - (bias if place == "after_gain" else bias * g)
+            z = z * g
             found.append(np.sum(y * z, -1) / np.sum(z * z, -1))
     return np.concatenate(found)
 
@@ -173,21 +244,21 @@ def _apart(root: Floats, seen: Floats) -> float:
 
 
 def _functions(
-    calls: Sequence[Call], norm: Norm, seen: dict[str, Floats]
-) -> list[tuple[Switches, str]]:
+    calls: Sequence[Call], norm: Norm, seen: dict[Form, Floats]
+) -> list[tuple[Switches, Form]]:
     """Statistic, divisor, place of eps and form of the gain: those that come near in float32."""
-    apart: list[tuple[float, Switches, str]] = []
+    apart: list[tuple[float, Switches, Form]] = []
     for function in functions(norm):
         for state in _state(calls, norm, [function]):
-            apart += [(_apart(state.root(), seen[gain]), function, gain) for gain in GAINS]
+            apart += [(_apart(state.root(), seen[form]), function, form) for form in seen]
     least = min(distance for distance, *_ in apart)
-    return [(function, gain) for distance, function, gain in apart if distance <= least + NEAR]
+    return [(function, form) for distance, function, form in apart if distance <= least + NEAR]
 
 
 def _states(
     calls: Sequence[Call],
     norm: Norm,
-    kept: Sequence[tuple[Switches, str]],
+    kept: Sequence[tuple[Switches, Form]],
     *,
     narrow: bool,
 ) -> list[Shared]:
@@ -215,7 +286,7 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
         early = switches["eps_place"] == "sum"
         key = (*(switches[name] for name in EARLY_SWITCHES), early * switches["eps_format"])
         if key not in statistics:
-            moments = [Run(made, call.inputs).moments() for call in calls]
+            moments = [_run(made, call.inputs).moments() for call in calls]
             # Formats that later stages compute in keep equal numbers apart.
             parts = [" ".join(switches[name] for name in LATER_FORMATS).encode(), bytes(early)]
             parts += [b"".join(_bytes(part) for part in moments)]
@@ -225,7 +296,7 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
         one = f"{id(state)} {later}".encode()
         if one not in known:
             factors = [
-                Run(made, call.inputs).factor(moments)
+                _run(made, call.inputs).factor(moments)
                 for call, moments in zip(calls, state.moments, strict=True)
             ]
             parts = [str(switches["inverse"] == "divide").encode()]
@@ -249,43 +320,63 @@ def _bytes(moments: Moments) -> bytes:
 
 
 def _nearest(
-    states: Sequence[Shared], kept: Sequence[tuple[Switches, str]], seen: dict[str, Floats]
-) -> list[tuple[Shared, str]]:
+    states: Sequence[Shared], kept: Sequence[tuple[Switches, Form]], seen: dict[Form, Floats]
+) -> list[tuple[Shared, Form]]:
     """The roots that come nearest to those seen, each with a form of the gain."""
-    gains = [gain for gain in GAINS if any(gain == other for _, other in kept)]
+    forms = dict.fromkeys(form for _, form in kept)
     scored = [
-        (_apart(state.root(), seen[gain]), place, gain)
+        (_apart(state.root(), seen[form]), place, form)
         for place, state in enumerate(states)
-        for gain in gains
+        for form in forms
     ]
-    return [(states[place], gain) for _, place, gain in sorted(scored)[:NEAREST]]
+    return [(states[place], form) for _, place, form in sorted(scored)[:NEAREST]]
 
 
 def _likely(
     calls: Sequence[Call],
     norm: Norm,
-    near: Sequence[tuple[Shared, str]],
+    near: Sequence[tuple[Shared, Form]],
     ends: Sequence[Switches],
-) -> list[tuple[Shared, str]]:
-    """Those of the roots that give most outputs of a few rows, by some way out."""
+) -> list[tuple[Shared, Form, list[Switches]]]:
+    """Those of the roots that give most outputs of a few rows, with the ways out that do.
+
+    The first roots are near enough to the true one to tell which ways out are worth a try.
+    """
     call = max(calls, key=lambda one: one.inputs.x.shape[-1])
     place = calls.index(call)
     rows = slice(None, None, max(1, len(call.y) // SAMPLE))
     inputs = dataclasses.replace(call.inputs, x=call.inputs.x[rows])
-    scored = []
-    for order, (state, gain) in enumerate(near):
+    asked = call.bits[rows]
+
+    def equal(state: Shared, form: Form, end: Switches) -> int:
+        plans = _plans(norm, Shared([], [], state.switches[:1]), form, end)
+        if not plans:
+            return -1
         moments = Moments(*(_some(part, rows) for part in state.moments[place]))
-        factor = (
-            state.factors[place][rows] if len(state.factors[place]) > 1 else state.factors[place]
+        factor = _some(state.factors[place], rows)
+        return int(
+            np.count_nonzero(bits(_run(plans[0], inputs).finished(moments, factor)) == asked)
         )
-        equal = 0
-        for end in ends:
-            plans = _plans(norm, Shared([], [], state.switches[:1]), gain, end)
-            if plans:
-                answer = bits(Run(plans[0], inputs).finished(moments, factor))
-                equal = max(equal, int(np.count_nonzero(answer == call.bits[rows])))
-        scored.append((-equal, order))
-    return [near[order] for _, order in sorted(scored)[:KEPT]]
+
+    tried = [max(equal(state, form, end) for state, form in near[:FIRST]) for end in ends]
+    worth = [end for count, end in zip(tried, ends, strict=True) if count >= WORTH * max(tried)]
+    scored = [
+        (-max((equal(state, form, end) for end in worth), default=0), order)
+        for order, (state, form) in enumerate(near)
+    ]
+    return [(*near[order], worth) for _, order in sorted(scored)[:KEPT]]
+
+
+@lru_cache(maxsize=1 << 15)
+def _resolved(plan: Plan, own: str, weight: str) -> Plan:
+    return plan.formats_for(own, weight)
+
+
+def _run(plan: Plan, inputs: Inputs) -> Run:
+    """A run of a plan; that its formats are known beforehand saves making the plan anew."""
+    own = format_of(inputs.x).name
+    weight = own if inputs.weight is None else format_of(inputs.weight).name
+    return Run(_resolved(plan, own, weight), inputs)
 
 
 def _some(part: NDArray[Any] | None, rows: slice) -> Any:
