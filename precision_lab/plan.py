@@ -62,7 +62,9 @@ class Plan:
     norm
         ``"rms"``, ``"layer"``, or ``"any"`` for both.
     source, version, verified
-        Whose plan it is, in which version, and how that is known.
+        Whose plan it is, in which version, and how that is known; not verified where it is empty.
+    assumed
+        Names of the fields that the source, as read, does not settle: they hold a likely value.
     eps_default
         The eps of the implementation, where the user gives none.
     summary
@@ -132,6 +134,7 @@ class Plan:
     source: str = ""
     version: str = ""
     verified: str = ""
+    assumed: tuple[str, ...] = ()
     eps_default: float = 1e-6
     summary: str = ""
     cast: str = "late"
@@ -196,7 +199,8 @@ class Plan:
         kept = [part for part in self.name.split(" ") if part.partition("=")[0] not in changed]
         told = " ".join([*kept, *(f"{switch}={value}" for switch, value in changed.items())])
         known: dict[str, Any] = {"name": name or told, **changed}
-        return dataclasses.replace(self, verified="", **known)
+        assumed = tuple(field for field in self.assumed if field not in changed)
+        return dataclasses.replace(self, verified="", assumed=assumed, **known)
 
     def norm_for(self, norm: Norm | str | None = None) -> Norm:
         """The norm that the plan computes: its own, or for a plan of both the one asked for.
