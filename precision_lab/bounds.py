@@ -74,6 +74,7 @@ STEPS = (
     "mean",
     "mean_squared",
     "variance",
+    "restored",
     "eps",
     "radicand",
     "root",
@@ -84,6 +85,7 @@ STEPS = (
     "weight",
     "fold",
     "shift",
+    "offset",
     "normalise",
     "shifted",
     "cast",
@@ -247,6 +249,8 @@ class _Bound:
         value, chain = self._deviations(), self._chain()
         if self.plan.apply == "scale_shift":
             value, chain = self._shifted(), chain[1 + (self.plan.bias_rounding == "separate") :]
+        elif self.plan.apply == "folded_shift":
+            value, chain = self._folded_shift(), []
         for operation in chain:
             value = self._after(operation, value)
         error = value.error + self.rounds.error("output", "output", value.size)
@@ -345,6 +349,24 @@ class _Bound:
         if self.plan.bias_rounding == "separate":
             error = error + self.rounds.error("normalise", "compute", x.size * r.size)
         value = d.times(r).off_by(error)
+        return value.off_by(self.rounds.error("shifted", "compute", value.size))
+
+    def _folded_shift(self) -> Approximation:
+        """x·s + (b − m·s) with s = r·g: as x·r − m·r, and the second product meets the bias."""
+        s = self._letter("r" if self.gain is None else "r·g")
+        x, mean, bias = self._x(), self._mean(), self._letter("b")
+        d = x.plus(Approximation(-mean.near, mean.error))
+        fused, shift = self.plan.bias_rounding == "fused", mean.size * s.size
+        added = self.inputs.bias is not None or self.plan.absent_bias == "zero"
+        error = np.zeros(1)
+        if not (fused and added):
+            error = error + self.rounds.error("shift", "compute", shift)
+        if added:
+            offset = shift + error + bias.size
+            error = error + self.rounds.error("offset", "compute", offset)
+        if not fused:
+            error = error + self.rounds.error("normalise", "compute", x.size * s.size)
+        value = d.times(s).plus(bias).off_by(error)
         return value.off_by(self.rounds.error("shifted", "compute", value.size))
 
     def _chain(self) -> list[Operation]:

@@ -11,6 +11,7 @@ import numpy as np
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.formats import Format, format_of, formats
 from precision_lab.norms import Inputs, Norm, check
+from precision_lab.plan import SHIFTED
 from precision_lab.plans import Plan, plans, scaled_eps
 from precision_lab.reduce import orders
 
@@ -56,6 +57,7 @@ def emulate(
     plan: Plan | str,
     norm: Norm | str | None = None,
     trace: list[Step] | None = None,
+    exact: Collection[str] = (),
 ) -> NDArray[Any]:
     """A norm computed as a plan computes it.
 
@@ -73,11 +75,16 @@ def emulate(
         For plans of both norms, which one: ``"rms"`` by default.
     trace
         A list that gets a `Step` for each step, in order.
+    exact
+        Names of steps that are computed in float64 instead of the plan's format; those that the
+        plan does not have change nothing.
 
     Returns
     -------
     ndarray
-        [..., hidden] in the output format's type. NaN, infinities and zeros follow IEEE 754.
+        [..., hidden] in the output format's type, or in float64 where the step ``output`` is
+        exact: nothing has brought the values into that format. NaN, infinities and zeros follow
+        IEEE 754.
 
     Raises
     ------
@@ -93,9 +100,11 @@ def emulate(
     """
     chosen = plans.find(plan)
     inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
-    run = Run(chosen, inputs, trace=trace)
+    run = Run(chosen, inputs, trace=trace, exact=exact)
     target = run.formats["output"]
     y = run.output()
+    if "output" in exact:
+        return y.astype(np.float64).reshape(inputs.shape)
     if target.nan and target.dtype != y.dtype:
         # Values of the format already: nothing is rounded on the way through float32.
         with np.errstate(invalid="ignore"):
@@ -132,7 +141,7 @@ class Run:
         self.order = orders[self.plan.order]
         self.trace = trace
         self.exact = exact
-        self.centres = inputs.norm.centred and plan.apply != "scale_shift"
+        self.centres = inputs.norm.centred and self.plan.apply not in SHIFTED
         """Whether r multiplies the deviations, and not x itself."""
 
     def output(self) -> Values:
@@ -173,6 +182,11 @@ class Run:
         if kind in ("mean_square", "two_pass"):
             deviations = self._deviations(x, mean)
             return mean, deviations, self._mean_square(deviations, "(x − m)", scale)
+        if kind == "two_pass_plus_square":
+            spread = self._mean_square(self._deviations(x, mean), "(x − m)", scale)
+            square = self._step("mean_squared", "m²", "square", "square", mean)
+            squares = self._step("restored", "ms = σ² + m²", "sum", "add", spread, square)
+            return mean, None, squares
         squares = self._mean_square(x, "x", scale)
         square = self._step("mean_squared", "m²", "square", "square", mean)
         variance = self._step("variance", "ms − m²", "sum", "subtract", squares, square)
@@ -197,7 +211,8 @@ class Run:
         """Mean and sum of squared deviations in one pass, updated element by element."""
         summed, squared = self._arithmetic("sum", "sum"), self._arithmetic("sum", "square")
         columns = np.moveaxis(summed.cast(x), -1, 0)[..., None]
-        mean, total = columns[0], np.zeros_like(columns[0])
+        # Both start at +0, so that the mean of negative zeros is +0.
+        mean, total = columns[0] + columns.dtype.type(0), np.zeros_like(columns[0])
         for k, column in enumerate(columns[1:], 2):
             before = summed.subtract(column, mean)
             mean = summed.add(mean, summed.divided(before, k))
@@ -214,9 +229,12 @@ class Run:
 
     def _divided(self, name: str, formula: str, total: Values, count: int) -> Values:
         arithmetic = self._arithmetic(name, "sum")
-        return self._noted(
-            name, formula, arithmetic.format, arithmetic.divided(total, count), total
-        )
+        if self.plan.divisor == "reciprocal_n":
+            share = arithmetic.divided(arithmetic.cast(np.ones(())), count)
+            mean = arithmetic.multiply(total, share)
+        else:
+            mean = arithmetic.divided(total, count)
+        return self._noted(name, formula, arithmetic.format, mean, total)
 
     # The reciprocal root --------------------------------------------------------------------------
 
@@ -253,7 +271,7 @@ class Run:
 
     def _finished(self, value: Values, mean: Values, factor: Values) -> Values:
         """The value with gain and bias, before the last cast."""
-        gain, bias = self._gain(), self.inputs.bias
+        gain, bias = self._gain(), self._bias()
         chain = self.plan.operations(
             gain=gain is not None, bias=bias is not None, centred=self.inputs.norm.centred
         )
@@ -261,7 +279,7 @@ class Run:
         if gain is not None:
             letters["g"] = gain
         if bias is not None:
-            letters["b"] = _plain(bias)
+            letters["b"] = bias
         if "r·g" in chain[0].operands:
             divides = self.plan.inverse == "divide"
             fold = ("divide", gain, factor) if divides else ("multiply", factor, gain)
@@ -269,10 +287,26 @@ class Run:
         if self.plan.apply == "scale_shift":
             shift = self._step("shift", "m·r", "compute", "multiply", mean, factor)
             letters |= {"m·r": shift, "−m·r": -shift}
+        if self.plan.apply == "folded_shift":
+            letters["s"] = self._offset(mean, letters.get("r·g", factor), bias)
         for name, formula, kind, operation, operands in chain:
             others = (letters[operand] for operand in operands)
             value = self._step(name, formula, kind, operation, value, *others)
         return value
+
+    def _offset(self, mean: Values, factor: Values, bias: Values | None) -> Values:
+        """b − m·r·g, which is added to x·r·g."""
+        if bias is not None and self.plan.bias_rounding == "fused":
+            return self._step("offset", "b − m·r·g", "compute", "fma", -mean, factor, bias)
+        shift = self._step("shift", "m·r·g", "compute", "multiply", mean, factor)
+        if bias is None:
+            return -shift
+        return self._step("offset", "b − m·r·g", "compute", "subtract", bias, shift)
+
+    def _bias(self) -> Values | None:
+        if self.inputs.bias is not None:
+            return _plain(self.inputs.bias)
+        return np.zeros(1, np.float32) if self.plan.absent_bias == "zero" else None
 
     def _gain(self) -> Values | None:
         if self.inputs.weight is None or self.plan.gain == "ignored":

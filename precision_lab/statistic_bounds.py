@@ -215,7 +215,8 @@ class Statistic:
         reached = self._reached("sum_x", (1 + factor) * size)
         u, tiny = self.roundings.units("mean_x", "sum")
         largest = np.abs(moments.mean) + moments.mean_error + change / n
-        total: Floats = change / n + np.maximum(u * largest, tiny) + moments.mean_error + reached
+        changed, largest = self._shared("mean_x", change / n, largest)
+        total: Floats = changed + np.maximum(u * largest, tiny) + moments.mean_error + reached
         return total * (1 + SLACK)
 
     def squares(self, mean_error: Floats) -> Interval:
@@ -225,11 +226,14 @@ class Statistic:
         if self.plan.statistic not in ("one_pass", "one_pass_clamped"):
             if not self.subtracts:
                 return self._mean_of(self._sum_of(self._length(), self._largest()))
-            return self._mean_of(self._sum_of(*self._deviations(mean_error)))
+            spread = self._mean_of(self._sum_of(*self._deviations(mean_error)))
+            if self.plan.statistic != "two_pass_plus_square":
+                return spread
+            square = self._mean_squared(mean_error)
+            restored = Interval(spread.low + square.low, spread.high + square.high)
+            return self.roundings.rounded("restored", "sum", restored)
         squares = self._mean_of(self._sum_of(self._length(), self._largest()))
-        mean = np.abs(self.moments.mean)
-        low, high = np.maximum(mean - mean_error, 0.0), mean + mean_error
-        square = self.roundings.rounded("mean_squared", "square", Interval(low**2, high**2))
+        square = self._mean_squared(mean_error)
         difference = Interval(squares.low - square.high, squares.high - square.low)
         low, high = self.roundings.rounded("variance", "sum", difference)
         # Below zero it may overflow too, or m² before: to a NaN in some formats, left by any clamp.
@@ -238,6 +242,12 @@ class Statistic:
         if self.plan.statistic == "one_pass_clamped":
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         return Interval(low, high)
+
+    def _mean_squared(self, mean_error: Floats) -> Interval:
+        """m²."""
+        mean = np.abs(self.moments.mean)
+        low, high = np.maximum(mean - mean_error, 0.0), mean + mean_error
+        return self.roundings.rounded("mean_squared", "square", Interval(low**2, high**2))
 
     # Lengths: the square root of a sum of squares obeys the triangle inequality -------------------
 
@@ -289,7 +299,21 @@ class Statistic:
             )
         count = np.float64(self.n - (self.plan.divisor == "n-1"))
         mean = Interval(total.low / count, total.high / count)
+        if self.plan.divisor == "reciprocal_n" and self.roundings.active("mean"):
+            mean = Interval(total.low * self._share(), total.high * self._share())
         return self.roundings.rounded("mean", "sum", mean)
+
+    def _share(self) -> float:
+        """1/n as the plan has it where it multiplies by it."""
+        return float(Emulated(self.roundings.formats["sum"]).divided(np.ones(()), self.n))
+
+    def _shared(self, step: str, change: Floats, largest: Floats) -> tuple[Floats, Floats]:
+        """The error and the size of a mean before its rounding, if it was multiplied by 1/n."""
+        if self.plan.divisor != "reciprocal_n" or not self.roundings.active(step):
+            return change, largest
+        growth = self._share() * self.n
+        change = change * growth + abs(growth - 1) * (1 + SLACK) * largest
+        return change + SLACK * largest, largest * growth
 
     def _added(self, step: str, kind: str) -> tuple[float, float]:
         """(a, b): what rounding the addends to the format of the sum may add to each."""
