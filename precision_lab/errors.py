@@ -84,6 +84,8 @@ class ErrorReport:
         The mean of sign(t) (y − t)/ulp, in which truncation shows.
     relative_max, relative_rms
         Of |y − t|/|t|, where t is not 0.
+    absolute_max
+        Of |y − t|.
     correctly_rounded
         The share of elements that are the truth's correct rounding, NaN and infinity included;
         those out of range do not count.
@@ -114,6 +116,7 @@ class ErrorReport:
     bias_signed: float
     relative_max: float
     relative_rms: float
+    absolute_max: float
     correctly_rounded: float
     kappa_max: int
     inf: int
@@ -172,7 +175,7 @@ def errors(
     parts = [actual, rounded.reshape(flat), truth.value.reshape(flat), _low(target, truth, flat)]
     distance, relative = np.full((2, *flat), NAN)
     counts = Counter[str]()
-    kappa, signed = 0, 0.0
+    kappa, signed, farthest = 0, 0.0, 0.0
     for rows in _blocks(flat):
         y, expected, t, low = (part[rows].astype(np.float64) for part in parts)
         numbers, strange, found = _census(target, y, expected, t)
@@ -183,6 +186,8 @@ def errors(
         distance[rows][strange] = np.inf
         relative[rows][numbers] = _relative(y, t, low)
         kappa = max(kappa, _kappa(target, y, expected))
+        with np.errstate(over="ignore"):
+            farthest = max(farthest, float(np.max(np.abs(y - t - low), initial=0.0)))
         signed += float(np.sum(np.sign(np.where(t == 0, low, t)) * ulps))
     sizes = _sizes(relative[~np.isnan(relative)])
     del relative
@@ -199,6 +204,7 @@ def errors(
         bias_signed=signed / measured.size if measured.size else NAN,
         **_quantiles(np.abs(measured, out=measured)),
         **sizes,
+        absolute_max=farthest if measured.size else NAN,
         correctly_rounded=right / within if within else NAN,
         kappa_max=kappa,
         worst=worst,

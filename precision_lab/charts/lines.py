@@ -6,16 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from precision_lab.charts import drawing, words
-from precision_lab.charts.drawing import ALARM, MUTED, SAFE, Chart, Look
+from precision_lab.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, LineStyle, Look
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pandas as pd
     from matplotlib.axes import Axes
 
 PANEL = 110.0  # points
 BAR = 20.0  # points
+GUIDES: tuple[LineStyle, ...] = ("--", ":", "-.")
 
 
 @drawing.styled()
@@ -33,7 +34,11 @@ def lines(
     panel: str | None = None,
     bound: str | None = None,
     limits: Mapping[str, float] | None = None,
+    guides: Mapping[str, str] | None = None,
     lost: tuple[str, str] | None = None,
+    tick: Callable[[float], str] | None = None,
+    step: int = 4,
+    tall: float = 1.0,
 ) -> Chart:
     """Magnitudes over an ordered axis, one line a series.
 
@@ -51,8 +56,16 @@ def lines(
         Column of a bound on the magnitude, a thin dotted line.
     limits
         Label and magnitude of horizontal lines.
+    guides
+        Label and column of each magnitude that does not depend on the series, such as a rate of
+        growth to compare lines with.
     lost
         Columns of the rows lost and of all rows: crosses at the upper edge stand where some are.
+    tick, step
+        How a place on the x axis, a whole number, is written, and every how many; without `tick`
+        matplotlib chooses.
+    tall
+        The height of a panel, in usual heights.
     """
     columns = {"at most": y} | ({"bound": bound} if bound else {})
     keys = [column for column in (panel, series, x) if column]
@@ -67,16 +80,31 @@ def lines(
         key.append(drawing.handle(Look(MUTED, "", ":"), "proved bound", line=True))
     if lost and (best[lost[0]] > 0).any():
         key.append(drawing.handle(Look(MUTED, "X", "none"), "rows lost"))
-    heights = [PANEL] * max(len(panels), 1)
+    rates = dict(zip((guides or {}).values(), GUIDES, strict=False))
+    key += [
+        drawing.handle(Look(INK, "", rates[column]), label, line=True)
+        for label, column in (guides or {}).items()
+    ]
+    heights = [PANEL * tall] * max(len(panels), 1)
     figure, axes = drawing.sheet(title, heights, left=46, gap=26, key=key)
     for axis, (heading, part) in zip(axes, panels, strict=False):
-        ends = drawing.span(*(part[column] for column in columns.values()), (limits or {}).values())
+        mine = rows[rows[panel] == heading] if panel else rows
+        ends = drawing.span(
+            *(part[column] for column in columns.values()), *(mine[column] for column in rates),
+            (limits or {}).values(),
+        )  # fmt: skip
         drawing.exponents(axis, ends, "y")
         drawing.heading(axis, str(heading), above=9)
         for label, value in (limits or {}).items():
             drawing.limit(axis, value, ends, label, along="y")
-        for mine, group in part.groupby(series, sort=False, observed=True):
-            style, line = look[str(mine)], group.sort_values(x)
+        for column, linestyle in rates.items():
+            rate = mine.groupby(x)[column].max()
+            axis.plot(
+                rate.index, [drawing.place(value, ends) for value in rate], color=INK, marker="",
+                linestyle=linestyle, linewidth=1,
+            )  # fmt: skip
+        for label, group in part.groupby(series, sort=False, observed=True):
+            style, line = look[str(label)], group.sort_values(x)
             for column in columns.values():
                 thin = column == bound
                 axis.plot(
@@ -88,11 +116,16 @@ def lines(
             _crosses(axis, part, (x, series, lost[0]), look, ends)
         axis.set_ylabel(ylabel)
         axis.tick_params(labelbottom=axis is axes[-1])
+        if tick:
+            places = [k for k in sorted(part[x].unique()) if k % step == 0]
+            axis.set_xticks(places, [tick(k) for k in places])
     axes[-1].set_xlabel(xlabel)
     grouped = best.groupby(keys[:-1], sort=False, observed=True)
     worst = grouped[list(columns.values())].max()
     worst = worst.join(grouped[list(lost)].sum()) if lost else worst
     alt = words.measured(worst.reset_index(), keys[:-1], columns, lost=lost)
+    for label, column in (guides or {}).items():
+        alt = f"{alt.removesuffix('.')}; {label}: up to {words.number(rows[column].max())}."
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
 
 
