@@ -201,9 +201,13 @@ def test_infinity_stands_at_the_edge_and_nan_nowhere():
 def test_every_color_has_a_dark_twin():
     """No colour of a figure is left to vanish on a dark screen."""
     for chart in CHARTS:
-        text = charts.svg(chart(made_up()))
-        used = set(re.findall(r'style="[^"]*(?:fill|stroke): (#[0-9a-f]{6})', text))
+        light, _, dark = charts.svg(chart(made_up())).partition("@media")
+        used = set(re.findall(r"(?:fill|stroke):(#[0-9a-f]{6})", light))
+        assert used
         assert used - set(drawing.DARK) <= {"#16181b"}
+        assert {drawing.DARK.get(color, "") for color in used} - {""} <= set(
+            re.findall(r"(?:fill|stroke):(#[0-9a-f]{6})", dark)
+        )
 
 
 def test_looks_differ_in_more_than_color():
