@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # The gain and the bias that a layer was captured with.
 OWN = "own"
+# Fields that a case's identity lacks where they are empty.
+SELDOM = ("exact",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,8 @@ class Case:
         binade below the format's top one, and eps by its square: the norm stays what it was.
     path
         Where a capture lies that the package does not ship.
+    exact
+        The one step of the plan that is computed in float64 instead of its format; "" for none.
     """
 
     norm: str
@@ -66,6 +70,7 @@ class Case:
     bias: str = "none"
     scale: str = "none"
     path: str = ""
+    exact: str = ""
 
     @property
     def record(self) -> dict[str, Any]:
@@ -74,10 +79,13 @@ class Case:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All of the record that numbers depend on: where a file lies is no part of it."""
+        """All of the record that numbers depend on: where a file lies is no part of it.
+
+        What most cases do without is told only where it is there, so that their keys stay.
+        """
         record = self.record
         del record["path"]
-        return record
+        return {name: value for name, value in record.items() if value or name not in SELDOM}
 
     @cached_property
     def key(self) -> str:
@@ -105,5 +113,5 @@ class Case:
             f"{self.plan['name']} in {self.format} on {self.source}"
             f"{f'({parameters})' if parameters else ''}, [{self.rows}, {self.hidden}], "
             f"eps {self.eps:g}, seed {self.seed}, gain {self.gain}, bias {self.bias}, "
-            f"scale {self.scale}"
+            f"scale {self.scale}{f', {self.exact} exact' if self.exact else ''}"
         )

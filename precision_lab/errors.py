@@ -136,7 +136,11 @@ class ErrorReport:
 
 
 def errors(
-    actual: NDArray[Any], truth: Truth, *, format: Format | str | None = None
+    actual: NDArray[Any],
+    truth: Truth,
+    *,
+    format: Format | str | None = None,
+    rounded: bool = True,
 ) -> ErrorReport:
     """Measure an output against the truth.
 
@@ -149,6 +153,9 @@ def errors(
     format
         The format whose ulp is the unit; by default the one of the output's type. Another one must
         be held by that type (tf32 by float32).
+    rounded
+        Whether `actual` holds values of `format`. Where it does not, how far it lies off is
+        measured as it stands, and what its rounding would be is counted.
 
     Returns
     -------
@@ -167,25 +174,29 @@ def errors(
     if actual.shape != shape:
         raise InputError(f"the output has shape {actual.shape}, but the truth {shape}")
     actual = actual.reshape(-1, shape[-1])
-    if target != held:
+    if target != held and rounded:
         _check_values(target, actual)
     # A format without NaN and infinity has no code for what is past its range.
-    rounded = truth.round(target, overflow="ieee" if target.nan else "saturate")
+    overflow = "ieee" if target.nan else "saturate"
+    correct = truth.round(target, overflow=overflow)
     flat = actual.shape
-    parts = [actual, rounded.reshape(flat), truth.value.reshape(flat), _low(target, truth, flat)]
+    parts = [actual, correct.reshape(flat), truth.value.reshape(flat), _low(target, truth, flat)]
     distance, relative = np.full((2, *flat), NAN)
     counts = Counter[str]()
     kappa, signed, farthest = 0, 0.0, 0.0
     for rows in _blocks(flat):
         y, expected, t, low = (part[rows].astype(np.float64) for part in parts)
-        numbers, strange, found = _census(target, y, expected, t)
+        at = y if rounded else target.round(y, overflow=overflow)
+        numbers, strange, found = _census(target, at, expected, t)
         counts.update(found)
-        y, expected, t, low = (part[numbers] for part in (y, expected, t, low))
-        ulps = target.distance(y, t, low)
+        y, at, expected, t, low = (part[numbers] for part in (y, at, expected, t, low))
+        ulps = target.distance(at, t, low)
+        if not rounded:
+            ulps -= target.distance(at, y)
         distance[rows][numbers] = ulps
         distance[rows][strange] = np.inf
         relative[rows][numbers] = _relative(y, t, low)
-        kappa = max(kappa, _kappa(target, y, expected))
+        kappa = max(kappa, _kappa(target, at, expected))
         with np.errstate(over="ignore"):
             farthest = max(farthest, float(np.max(np.abs(y - t - low), initial=0.0)))
         signed += float(np.sum(np.sign(np.where(t == 0, low, t)) * ulps))

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical
-from precision_lab.cases import Case
+from precision_lab.cases import SELDOM, Case
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def flat_rows(reader: Reader, *, by: str = "position") -> Iterator[dict[str, Any
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A stored row with one value a field, in the order of the columns of `frame`."""
-    case = dict(row["case"])
+    case = {**dict.fromkeys(SELDOM, ""), **row["case"]}
     plan, parameters = case.pop("plan"), case.pop("parameters")
     kind, _, name = case["source"].partition(":")
     name, _, layer = name.partition(":")

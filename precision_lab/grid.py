@@ -7,10 +7,14 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from precision_lab.bounds import STEPS
 from precision_lab.cases import OWN, Case
+from precision_lab.emulate import Step, emulate
 from precision_lab.formats import Format, formats
 from precision_lab.inputs import biases, gains
 from precision_lab.inputs.families import MOST
@@ -23,6 +27,9 @@ from precision_lab.table import InputError, unknown
 SCALES = ("none", "per_tensor")
 # Formats of more bits have the range to do without a scale, and none is applied to them.
 SCALED_BITS = 8
+
+# What a case says of its inputs, and whether gain and bias are given.
+Tensors: TypeAlias = tuple[dict[str, Any], tuple[bool, bool]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +61,11 @@ class Sweep:
         gains and biases of its own, a capture too.
     scales
         ``none``, ``per_tensor``.
+    exact
+        Names of steps, as `STEPS` has them: one of them at a time is computed in float64 instead of
+        the plan's format. ``none`` stands for the plan as it is. A plan that does not have a step
+        (without a bias, ``bias``) has no case in which it is exact; one whose step is in float64
+        anyway has, with the numbers of ``none``.
     """
 
     norm: Any = "rms"
@@ -68,6 +80,7 @@ class Sweep:
     gains: Any = "random"
     biases: Any = "none"
     scales: Any = "none"
+    exact: Any = "none"
 
     def __post_init__(self) -> None:
         """Check every axis, so that a grid that was made can be listed."""
@@ -88,6 +101,9 @@ class Sweep:
         """The grid as plain data."""
         axes = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         axes["plans"] = [_switches(plan) for plan in self.plans]
+        if axes["exact"] == ("",):
+            # A grid is told as it was before there was this axis.
+            del axes["exact"]
         axes["inputs"] = [dataclasses.asdict(source) for source in self.inputs]
         return axes
 
@@ -101,6 +117,12 @@ class Sweep:
         """
         # A dict keeps the first of each key, in order.
         cases = tuple({case.key: case for case in self._combinations()}.values())
+        if not cases and "" not in self.exact:
+            raise InputError(
+                f"the sweep has no case: none of its plans "
+                f"({', '.join(plan.name for plan in self.plans)}) has the step "
+                f"{' or '.join(self.exact)} on its norm and inputs"
+            )
         if not cases:
             raise InputError(
                 f"the sweep has no case: none of its plans "
@@ -128,11 +150,15 @@ class Sweep:
         self, source: Source, norm: str, fits: dict[str, list[tuple[Plan, dict[str, str]]]]
     ) -> Iterator[Case]:
         tensors = self._layers(source, norm) if source.kind == "capture" else self._made(source)
-        for tensor, eps, format, weight_format in itertools.product(
+        for (tensor, given), eps, format, weight_format in itertools.product(
             tensors, self.eps, self.formats, self.weight_formats
         ):
             scales = scales_of(format, self.scales)
-            for scale, (plan, switches) in itertools.product(scales, fits[format]):
+            for scale, (plan, switches), exact in itertools.product(
+                scales, fits[format], self.exact
+            ):
+                if exact and exact not in steps_of(plan, norm, *given):
+                    continue
                 own = tensor["eps"] if eps is None else eps
                 yield Case(
                     **{
@@ -143,10 +169,11 @@ class Sweep:
                         "weight_format": weight_format or format,
                         "eps": plan.eps_default if own is None else own,
                         "scale": scale,
+                        "exact": exact,
                     }
                 )
 
-    def _made(self, source: Source) -> Iterator[dict[str, Any]]:
+    def _made(self, source: Source) -> Iterator[Tensors]:
         """The tensors of a family, outermost axis first."""
         for seed, rows, hidden, gain, bias in itertools.product(
             source.seeds or self.seeds,
@@ -155,7 +182,7 @@ class Sweep:
             source.gains or self.gains,
             source.biases or self.biases,
         ):
-            yield {
+            tensor = {
                 "source": f"family:{source.name}",
                 "parameters": source.parameters,
                 "seed": seed,
@@ -165,8 +192,9 @@ class Sweep:
                 "bias": bias,
                 "eps": None,
             }
+            yield tensor, (gain != "none", bias != "none")
 
-    def _layers(self, source: Source, norm: str) -> Iterator[dict[str, Any]]:
+    def _layers(self, source: Source, norm: str) -> Iterator[Tensors]:
         """The tensors of a capture, in its order; none where it is of another norm."""
         captured = source.capture()
         if captured.norm != norm:
@@ -177,8 +205,9 @@ class Sweep:
         ):
             # What was captured has no seed.
             seeds = (0,) if gain == bias == OWN else source.seeds or (0,)
+            given = (gain != "none", bias != "none" and (bias != OWN or layer.bias is not None))
             for seed in seeds:
-                yield {
+                tensor = {
                     "source": f"capture:{source.name}:{layer.name}",
                     "seed": seed,
                     "rows": layer.x.shape[0],
@@ -188,6 +217,7 @@ class Sweep:
                     "eps": captured.eps,
                     "path": source.path,
                 }
+                yield tensor, given
 
 
 def _axis(values: Any) -> tuple[Any, ...]:
@@ -218,6 +248,16 @@ def can_run(plan: Plan, format: str) -> bool:
     return all(formats[format if name == "input" else name].nan for name in used)
 
 
+@cache
+def steps_of(plan: Plan, norm: str, *given: bool) -> frozenset[str]:
+    """The steps that a plan has, where a gain and a bias are given and where they are not."""
+    trace: list[Step] = []
+    ones = np.ones(2, np.float32)
+    vectors = [ones if there else None for there in given]
+    emulate(ones[None], *vectors, eps=1.0, plan=plan, norm=norm, trace=trace)
+    return frozenset(step.name for step in trace)
+
+
 def scales_of(format: str, scales: Sequence[str]) -> tuple[str, ...]:
     """Those of the scales that are applied to a format."""
     return tuple(scales) if formats[format].bits <= SCALED_BITS else ("none",)
@@ -241,6 +281,14 @@ def _source(value: Any) -> Source:
 def _scale(value: Any) -> str:
     if value not in SCALES:
         raise unknown("scale", value, SCALES)
+    return str(value)
+
+
+def _step(value: Any) -> str:
+    if value in (None, "", "none"):
+        return ""
+    if value not in STEPS:
+        raise unknown("step", value, ("none", *STEPS))
     return str(value)
 
 
@@ -270,5 +318,6 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "gains": lambda gain: gains.find(gain).name,
     "biases": lambda bias: biases.find(bias).name,
     "scales": _scale,
+    "exact": _step,
 }
 """What makes a value of each axis out of what the user gave, or refuses it."""

@@ -97,22 +97,31 @@ def measure(case: Case) -> dict[str, Any]:
     x, gain, bias, eps = stored.x, stored.gain, stored.bias, stored.eps
     trace: list[Step] = []
     y = emulate(
-        x, gain, bias, eps=eps, plan=_without_overflow(plan, output), norm=case.norm, trace=trace
+        *(x, gain, bias),
+        eps=eps,
+        plan=_without_overflow(plan, output),
+        norm=case.norm,
+        trace=trace,
+        exact=(case.exact,),
     )
-    if y.dtype != output.dtype:
+    rounded = case.exact != "output"
+    if rounded and y.dtype != output.dtype:
         y = output.cast(y, mode=plan.output_rounding, overflow="saturate")
     # A plan that multiplies by 1 + g has 1 + g as its gain, and so has its truth.
     offset = 1.0 if plan.gain == "one_plus" else 0.0
     exact, whole = _truth(case.norm, stored, offset), _truth(case.norm, made, offset)
-    arithmetic = errors(y, exact, format=output)
-    limits = bound(x, gain, bias, eps=eps, plan=plan, norm=case.norm)
+    arithmetic = errors(y, exact, format=output, rounded=rounded)
+    total = errors(y, whole, format=output, rounded=rounded)
+    held = y.astype(np.float64) if rounded else output.round(y, overflow=_overflow(output))
+    # No bound is derived with one step exact.
+    limits = None if case.exact else bound(x, gain, bias, eps=eps, plan=plan, norm=case.norm)
     return {
         "output_format": output.name,
         **_errors("arithmetic", arithmetic),
-        "arithmetic_rows_lost": _rows_lost(y, exact, output),
-        **_errors("total", errors(y, whole, format=output)),
-        "total_rows_lost": _rows_lost(y, whole, output),
-        **_bounds(limits, y.astype(np.float64), exact, output, arithmetic),
+        "arithmetic_rows_lost": _rows_lost(held, exact, output),
+        **_errors("total", total),
+        "total_rows_lost": _rows_lost(held, whole, output),
+        **_bounds(limits, held, exact, output, arithmetic),
         **_overflows(trace),
         **_sizes(made),
         "scale_exponent": stored.exponent,
@@ -240,9 +249,8 @@ def _errors(prefix: str, report: ErrorReport) -> dict[str, Any]:
     return {f"{prefix}_{name}": getattr(report, name) for name in ERRORS}
 
 
-def _rows_lost(y: NDArray[Any], truth: Truth, output: Format) -> int:
+def _rows_lost(actual: Floats, truth: Truth, output: Format) -> int:
     """Rows that hold no number somewhere, or zeros alone, where the rounded truth does not."""
-    actual = y.astype(np.float64)
     expected = truth.round(output, _overflow(output)).astype(np.float64)
     broken = ~np.isfinite(actual).all(axis=1) & np.isfinite(expected).all(axis=1)
     vanished = (actual == 0).all(axis=1) & (expected != 0).any(axis=1)
@@ -250,9 +258,11 @@ def _rows_lost(y: NDArray[Any], truth: Truth, output: Format) -> int:
 
 
 def _bounds(
-    limits: Floats, y: Floats, exact: Truth, output: Format, report: ErrorReport
+    limits: Floats | None, y: Floats, exact: Truth, output: Format, report: ErrorReport
 ) -> dict[str, Any]:
     """The largest bound and the one at the worst element in ulp, and how often it failed."""
+    if limits is None:
+        return dict.fromkeys(("bound_ulp", "bound_ulp_worst", "bound_exceeded"), math.nan)
     with np.errstate(all="ignore"):
         in_ulp = _in_ulp(limits, exact.value, output)
         exceeded = np.abs(y - exact.value) - exact.radius > limits

@@ -66,6 +66,7 @@ class TestCase:
             ("gain", "none"),
             ("bias", "random"),
             ("scale", "per_tensor"),
+            ("exact", "square"),
         ],
     )
     def test_any_change_is_another_case(self, name, value):
@@ -157,6 +158,25 @@ class TestSweep:
             cases = Sweep(plans=names, formats=format).cases()
             assert fits == [case.plan["name"] for case in cases]
 
+    def test_exact_steps(self):
+        """Each step at a time where the plan has it; none of them is the plan as it was."""
+        plain = Sweep(plans=["late", "hf-gemma"]).cases()
+        steps = ("none", "bias", "output", "normalise")
+        cases = Sweep(plans=["late", "hf-gemma"], exact=steps).cases()
+        expected = [(name, step) for name in ("late", "hf-gemma")
+                    for step in ("", "output", "normalise")]  # fmt: skip
+        assert expected == [(case.plan["name"], case.exact) for case in cases]
+        assert [case.key for case in plain] == [case.key for case in cases if not case.exact]
+        assert "scale none, output exact" in cases[1].text
+        biased = Sweep(exact=steps, biases="random").cases()
+        assert ["", "bias", "output", "normalise"] == [case.exact for case in biased]
+
+    def test_exact_steps_of_captures(self):
+        """A layer without a bias has no step that adds one."""
+        for norm, name, some in (("layer", "minilm", True), ("rms", "smollm2", False)):
+            sweep = Sweep(norm=norm, inputs=capture(name), exact=["none", "bias"])
+            assert some is any(case.exact == "bias" for case in sweep.cases())
+
     def test_eps(self):
         """None is the capture's own eps, or else the plan's default."""
         sweep = Sweep(plans="hf-llama", inputs=["normal", capture("smollm2")], eps=[None, 0.5])
@@ -236,6 +256,8 @@ class TestRefusals:
             ("seeds", True, "seed is True"),
             ("gains", "randm", "unknown gain 'randm'.*random"),
             ("biases", "", "unknown bias ''"),
+            ("exact", "sqare", "unknown step 'sqare'.*nearest are square"),
+            ("exact", ["none", 3], "unknown step '3'"),
             ("scales", "tensor", "unknown scale 'tensor'.*per_tensor"),
             ("hidden", 2**27 + 1, "hidden is 134217729: give an integer up to 134217728"),
             ("seeds", 2**64, "seed is 18446744073709551616: give an integer up to"),
@@ -259,6 +281,11 @@ class TestRefusals:
         """A grid without a case is an error, not an empty table."""
         with pytest.raises(InputError, match=r"no case.*hf-llama.*layer"):
             Sweep(norm="layer", plans="hf-llama").cases()
+
+    def test_no_plan_has_the_step(self):
+        """A step that is nowhere is told with the plans that were asked."""
+        with pytest.raises(InputError, match=r"none of its plans \(late\) has the step prescale"):
+            Sweep(exact="prescale").cases()
 
     def test_a_misspelt_axis(self):
         """Python names it."""

@@ -166,6 +166,48 @@ class TestNumbers:
         assert 0 == row["arithmetic_nan"] == row["arithmetic_rows_lost"]
         assert row["arithmetic_ulp_max"] <= 0.5001
 
+    def test_one_step_exact(self):
+        """What a step costs is what its exact twin lacks: of late, the output's half ulp."""
+        plain = measure(only(plans="late", hidden=200))
+        rows = {step: measure(only(plans="late", hidden=200, exact=step)) for step in
+                ("square", "sum", "output")}  # fmt: skip
+        assert plain.keys() == rows["square"].keys()
+        assert 0.49 < plain["arithmetic_ulp_max"] < 0.51
+        assert 0.49 < rows["sum"]["arithmetic_ulp_max"] < 0.51
+        assert rows["output"]["arithmetic_ulp_max"] < 1e-3
+        # What is counted is what the rounding of the output would be.
+        for name in ("correctly_rounded", "kappa_max", "rows_lost", "measured"):
+            assert plain[f"arithmetic_{name}"] == rows["output"][f"arithmetic_{name}"]
+        assert all(math.isnan(row["bound_ulp"]) for row in rows.values())
+        assert all(math.isnan(row["bound_exceeded"]) for row in rows.values())
+
+    def test_exact_squares_save_what_overflowed(self):
+        """With the squares in float64, all-low loses no row to them."""
+        common = {"plans": "all-low", "formats": "float16", "inputs": family("normal", scale=600.0)}
+        plain = measure(only(**common))
+        exact = measure(only(**common, exact="square"))
+        assert "square" == plain["first_overflow"]
+        assert (4, 0) == (plain["arithmetic_rows_lost"], exact["overflow_square"])
+        assert "sum" == exact["first_overflow"]
+
+    def test_an_exact_step_of_a_plan_in_float64(self):
+        """A step that is in float64 anyway changes nothing but the bound, which is not told."""
+        wide = plans["all-low"].replace(name="wide")
+        plain, exact = (
+            {name: value for name, value in measure(case).items() if "bound" not in name}
+            for case in Sweep(plans=wide, formats="float64", exact=["none", "sum"]).cases()
+        )
+        assert canonical.encode(plain) == canonical.encode(exact)
+
+    def test_an_exact_output_in_every_format(self):
+        """Its distances are small beside half an ulp, also where the format has no NaN."""
+        for name in ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "tf32", "float16"):
+            source = family("normal", scale=1.0)
+            row = measure(only(inputs=source, formats=name, exact="output", gains="none"))
+            assert name == row["output_format"]
+            assert row["arithmetic_ulp_max"] < 1e-2
+            assert 0 == row["arithmetic_nan"] == row["arithmetic_rows_lost"]
+
     def test_tf32_is_its_own_format(self):
         """It is held in float32, and its ulp is that of 11 bits."""
         row = measure(only(formats="tf32"))

@@ -16,7 +16,7 @@ from precision_lab.cases import OWN
 from precision_lab.config.input_tables import InputGrid, input_grids
 from precision_lab.config.kinds import Counts, Names, Numbers, Tables, at, checked, convert, real
 from precision_lab.config.plan_tables import PlanGrid, multiplied_out, plan_grids
-from precision_lab.grid import CHECKS, Sweep, can_run, scales_of
+from precision_lab.grid import CHECKS, Sweep, can_run, scales_of, steps_of
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ VERSION = 1
 MANY = 1_000_000
 # Bytes of the largest file: a sweep is written by hand.
 LIMIT = 1 << 20
+# Keys whose values the axis of the same name checks, and none else.
+AXES = ("norm", "formats", "hidden", "rows", "seeds", "gains", "biases", "scales", "exact")
 NAME = re.compile(r"[^\W_][\w .+-]{0,99}(?<![ .])")
 
 
@@ -48,6 +50,7 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True):
     gains: Names = "random"
     biases: Names = "none"
     scales: Names = "none"
+    exact: Names = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,10 +150,7 @@ def config_of(
     file = convert(data, SweepFile, "")
     if file.name and not NAME.fullmatch(file.name):
         raise InputError(f"name is {file.name!r}: give a plain file name, without folders")
-    axes = {
-        key: checked(getattr(file, key), CHECKS[key], key)
-        for key in ("norm", "formats", "hidden", "rows", "seeds", "gains", "biases", "scales")
-    }
+    axes = {key: checked(getattr(file, key), CHECKS[key], key) for key in AXES}
     axes["eps"] = [None] if file.eps is None else checked(file.eps, _eps, "eps")
     weights = file.weight_formats
     axes["weight_formats"] = (
@@ -196,6 +196,7 @@ def _most(axes: Mapping[str, list[Any]], plans: list[PlanGrid], inputs: list[Inp
         * len(axes["eps"])
         * scaled
         * len(axes["weight_formats"])
+        * len(axes["exact"])
         * sum(grid.count for grid in plans)
     )
 
@@ -218,6 +219,14 @@ def _check_used(
                 f"{grid.place}: {grid.source.name} was captured from the norm "
                 f"{grid.source.capture().norm}, and the sweep's norm is {norms}"
             )
+    for step in filter(None, axes["exact"]):
+        if not any(
+            step in steps_of(plan, norm, True, True)
+            for norm in axes["norm"]
+            for plan in axes["plans"]
+            if plan.norm in ("any", norm)
+        ):
+            raise InputError(f"exact: none of the sweep's plans has the step {step}")
     for format in axes["formats"]:
         if not any(can_run(plan, format) for plan in axes["plans"]):
             raise InputError(
