@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page: what it says, its JSON twin, and its HTML."""
+"""One page: what it says, and its HTML."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from precision_lab import __version__
 from precision_lab.charts.words import number, power
 from precision_lab.formats import formats
 from precision_lab.plans import plans
+from precision_lab.report.twin import short
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from precision_lab.charts import Chart
 
-SCHEMA = "precision_lab.report/1"
 MOST_WORST = 24
 
 
@@ -83,61 +82,6 @@ class Cell(NamedTuple):
     kind: str = ""
 
 
-def twin(page: Page) -> str:
-    """The page as JSON: strict, one row of the sweep a line, floats that read back exactly.
-
-    A float that JSON lacks is an object, ``{"float": "nan"}``, ``{"float": "inf"}`` or
-    ``{"float": "-inf"}``. What rows say of their plan stands once, under ``plans``.
-    """
-    rows, plan_columns = page.rows, []
-    told: dict[str, dict[str, str]] = {}
-    if rows is not None:
-        plan_columns = [name for name in rows.columns if name.startswith("plan_")]
-        told = {
-            row["plan"]: {name.removeprefix("plan_"): row[name] for name in plan_columns}
-            for row in rows.drop_duplicates("plan").to_dict("records")
-        }
-        repeated = [] if len(set(rows["versions"])) > 1 else ["versions"]
-        rows = rows.drop(columns=[*plan_columns, *repeated])
-    head = {
-        "schema": SCHEMA,
-        "name": page.name,
-        "question": page.question,
-        "status": page.status,
-        "note": page.note,
-        "headline": page.headline,
-        "findings": list(page.findings),
-        "figures": [
-            {
-                "file": f"{page.name}/{chart.name}.svg",
-                "title": chart.title,
-                "caption": chart.caption,
-                "alt": chart.alt,
-            }
-            for chart in page.charts
-        ],
-        "versions": dict(page.versions),
-        "provenance": {"command": page.command, "results": page.results},
-        "plans": told,
-        "columns": [] if rows is None else list(rows.columns),
-    }
-    text = json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False)
-    lines = [
-        json.dumps([_plain(value) for value in row], ensure_ascii=False, allow_nan=False)
-        for row in (() if rows is None else rows.itertuples(index=False, name=None))
-    ]
-    return text.removesuffix("\n}") + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n"
-
-
-def _plain(value: Any) -> Any:
-    """A value of a row in JSON's own types."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
-    return value
-
-
 def page_html(page: Page) -> str:
     """The page as HTML that needs neither a network nor JavaScript."""
     rows = page.rows
@@ -183,13 +127,13 @@ def _worst(row: Mapping[Hashable, Any]) -> dict[str, Cell]:
     size = f"{lost} of {row['rows']} rows lost" if lost else number(row["size"])
     return {
         "error, ulp": Cell(size, "number"),
-        "computed": Cell(_short(row["worst_actual_hex"]), "code"),
-        "correctly rounded": Cell(_short(row["worst_expected_hex"]), "code"),
+        "computed": Cell(short(row["worst_actual_hex"]), "code"),
+        "correctly rounded": Cell(short(row["worst_expected_hex"]), "code"),
         "norm, plan, format": Cell(f"{row['norm']}, {row['plan']}, {row['format']}{scaled}"),
         "inputs": Cell(_inputs(row), "wide"),
         "row, column": Cell(f"{row['worst_row']}, {row['worst_column']}", "number"),
-        "x": Cell(_short(row["worst_x_hex"]), "code"),
-        "gain": Cell(_short(row["worst_gain_hex"]), "code"),
+        "x": Cell(short(row["worst_x_hex"]), "code"),
+        "gain": Cell(short(row["worst_gain_hex"]), "code"),
         "first overflow": Cell(row["first_overflow"]),
     }
 
@@ -212,14 +156,6 @@ def _number(value: float) -> str:
     """A parameter: far from 1 a power of two reads better as such."""
     mantissa, exponent = math.frexp(value)
     return power(exponent - 1) if mantissa == 0.5 and abs(exponent) > 4 else number(value)
-
-
-def _short(text: str) -> str:
-    """A float in hexadecimal without its trailing zeros."""
-    mantissa, separator, exponent = text.partition("p")
-    if "." in mantissa:
-        mantissa = mantissa.rstrip("0").rstrip(".")
-    return mantissa + separator + exponent
 
 
 def _words(rows: pd.DataFrame) -> dict[str, str]:
