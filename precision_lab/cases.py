@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # The gain and the bias that a layer was captured with.
 OWN = "own"
 # Fields that a case's identity lacks where they are empty.
-SELDOM = ("exact",)
+SELDOM = ("exact", "against")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,9 @@ class Case:
         Where a capture lies that the package does not ship.
     exact
         The one step of the plan that is computed in float64 instead of its format; "" for none.
+    against
+        Another plan, told as `plan` is, whose outputs for the same inputs those of the plan are
+        compared with; empty for none.
     """
 
     norm: str
@@ -71,6 +74,7 @@ class Case:
     scale: str = "none"
     path: str = ""
     exact: str = ""
+    against: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -114,4 +118,5 @@ class Case:
             f"{f'({parameters})' if parameters else ''}, [{self.rows}, {self.hidden}], "
             f"eps {self.eps:g}, seed {self.seed}, gain {self.gain}, bias {self.bias}, "
             f"scale {self.scale}{f', {self.exact} exact' if self.exact else ''}"
+            + (f", against {self.against['name']}" if self.against else "")
         )

@@ -59,6 +59,7 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A stored row with one value a field, in the order of the columns of `frame`."""
     case = {**dict.fromkeys(SELDOM, ""), **row["case"]}
     plan, parameters = case.pop("plan"), case.pop("parameters")
+    case["against"] = case["against"]["name"] if case["against"] else ""
     kind, _, name = case["source"].partition(":")
     name, _, layer = name.partition(":")
     return {

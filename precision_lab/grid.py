@@ -66,6 +66,9 @@ class Sweep:
         the plan's format. ``none`` stands for the plan as it is. A plan that does not have a step
         (without a bias, ``bias``) has no case in which it is exact; one whose step is in float64
         anyway has, with the numbers of ``none``.
+    against
+        Names or records of other plans, with whose outputs the plans' are compared bit by bit;
+        ``none`` stands for no comparison.
     """
 
     norm: Any = "rms"
@@ -81,6 +84,7 @@ class Sweep:
     biases: Any = "none"
     scales: Any = "none"
     exact: Any = "none"
+    against: Any = "none"
 
     def __post_init__(self) -> None:
         """Check every axis, so that a grid that was made can be listed."""
@@ -104,6 +108,9 @@ class Sweep:
         if axes["exact"] == ("",):
             # A grid is told as it was before there was this axis.
             del axes["exact"]
+        axes["against"] = [plan and _switches(plan) for plan in self.against]
+        if axes["against"] == [None]:
+            del axes["against"]
         axes["inputs"] = [dataclasses.asdict(source) for source in self.inputs]
         return axes
 
@@ -117,6 +124,12 @@ class Sweep:
         """
         # A dict keeps the first of each key, in order.
         cases = tuple({case.key: case for case in self._combinations()}.values())
+        if not cases and None not in self.against and not self._held_against_any():
+            raise InputError(
+                f"the sweep has no case: none of the plans it is held against "
+                f"({', '.join(plan.name for plan in self.against)}) computes the norm "
+                f"{' or '.join(self.norm)} in its formats"
+            )
         if not cases and "" not in self.exact:
             raise InputError(
                 f"the sweep has no case: none of its plans "
@@ -130,6 +143,12 @@ class Sweep:
                 f"{' or '.join(self.norm)} of its inputs"
             )
         return cases
+
+    def _held_against_any(self) -> bool:
+        return any(
+            _computes(other, norm) and can_run(other, format)
+            for other, norm, format in itertools.product(self.against, self.norm, self.formats)
+        )
 
     def _combinations(self) -> Iterator[Case]:
         told = [(plan, _switches(plan)) for plan in self.plans]
@@ -154,8 +173,13 @@ class Sweep:
             tensors, self.eps, self.formats, self.weight_formats
         ):
             scales = scales_of(format, self.scales)
-            for scale, (plan, switches), exact in itertools.product(
-                scales, fits[format], self.exact
+            others = [
+                _switches(other) if other else {}
+                for other in self.against
+                if other is None or (_computes(other, norm) and can_run(other, format))
+            ]
+            for scale, (plan, switches), exact, other in itertools.product(
+                scales, fits[format], self.exact, others
             ):
                 if exact and exact not in steps_of(plan, norm, *given):
                     continue
@@ -170,6 +194,7 @@ class Sweep:
                         "eps": plan.eps_default if own is None else own,
                         "scale": scale,
                         "exact": exact,
+                        "against": other,
                     }
                 )
 
@@ -319,5 +344,6 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "biases": lambda bias: biases.find(bias).name,
     "scales": _scale,
     "exact": _step,
+    "against": lambda plan: None if plan in (None, "none") else plans.find(plan),
 }
 """What makes a value of each axis out of what the user gave, or refuses it."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from precision_lab.bounds import STEPS, bound
 from precision_lab.cases import OWN
+from precision_lab.differences import differences
 from precision_lab.emulate import Step, emulate
 from precision_lab.errors import ErrorReport, errors
 from precision_lab.formats import Format, formats
@@ -125,6 +126,7 @@ def measure(case: Case) -> dict[str, Any]:
         **_overflows(trace),
         **_sizes(made),
         "scale_exponent": stored.exponent,
+        **differences(held, _other(case, stored), output),
         **_worst(arithmetic, stored),
     }
 
@@ -133,6 +135,24 @@ def plan_of(case: Case) -> Plan:
     """The plan of a case, the formats that it leaves to the inputs filled in."""
     record: dict[str, Any] = dict(case.plan)
     return Plan(**record).formats_for(case.format, case.weight_format)
+
+
+def _other(case: Case, stored: Tensors) -> Floats | None:
+    """What the plan gives that a case is held against."""
+    if not case.against:
+        return None
+    record: dict[str, Any] = dict(case.against)
+    plan = Plan(**record).formats_for(case.format, case.weight_format)
+    own = formats[plan.output_format]
+    y = emulate(
+        *(stored.x, stored.gain, stored.bias),
+        eps=stored.eps,
+        plan=_without_overflow(plan, own),
+        norm=case.norm,
+    )
+    if y.dtype != own.dtype:
+        y = own.cast(y, mode=plan.output_rounding, overflow="saturate")
+    return y.astype(np.float64)
 
 
 def _without_overflow(plan: Plan, output: Format) -> Plan:

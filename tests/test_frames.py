@@ -28,6 +28,13 @@ def test_columns(tmp_path):
     assert ["", ""] == list(table["exact"])
 
 
+def test_plans_compared_with_have_a_column(tmp_path):
+    """The name of the other plan, empty where there is none."""
+    sweep = Sweep(against=["none", "early"], rows=1, hidden=3)
+    run(sweep, tmp_path / "some.sqlite")
+    assert ["", "early"] == list(read(tmp_path / "some.sqlite")["against"])
+
+
 def test_exact_steps_have_a_column(tmp_path):
     """Which step was exact stands beside the plan."""
     sweep = Sweep(exact=["none", "sum"], rows=1, hidden=3)

@@ -67,6 +67,7 @@ class TestCase:
             ("bias", "random"),
             ("scale", "per_tensor"),
             ("exact", "square"),
+            ("against", {"name": "late", "norm": "any", "cast": "early"}),
         ],
     )
     def test_any_change_is_another_case(self, name, value):
@@ -171,6 +172,20 @@ class TestSweep:
         biased = Sweep(exact=steps, biases="random").cases()
         assert ["", "bias", "output", "normalise"] == [case.exact for case in biased]
 
+    def test_plans_to_compare_with(self):
+        """Each other plan of the norm is a case; without one, cases are what they were."""
+        plain = Sweep(plans=["late", "early"]).cases()
+        centred = dataclasses.replace(plans["late"], name="of another norm", norm="layer")
+        others = ["none", plans["early"], centred]
+        cases = Sweep(plans=["late", "early"], against=others).cases()
+        expected = [("late", ""), ("late", "early"), ("early", ""), ("early", "early")]
+        told = [(case.plan["name"], case.against.get("name", "")) for case in cases]
+        assert expected == told
+        assert [case.key for case in plain] == [case.key for case in cases if not case.against]
+        assert cases[1].text.endswith("scale none, against early")
+        with pytest.raises(InputError, match="plans it is held against"):
+            Sweep(against=centred).cases()
+
     def test_exact_steps_of_captures(self):
         """A layer without a bias has no step that adds one."""
         for norm, name, some in (("layer", "minilm", True), ("rms", "smollm2", False)):
@@ -258,6 +273,7 @@ class TestRefusals:
             ("biases", "", "unknown bias ''"),
             ("exact", "sqare", "unknown step 'sqare'.*nearest are square"),
             ("exact", ["none", 3], "unknown step '3'"),
+            ("against", "erly", "unknown plan 'erly'.*nearest (is|are) early"),
             ("scales", "tensor", "unknown scale 'tensor'.*per_tensor"),
             ("hidden", 2**27 + 1, "hidden is 134217729: give an integer up to 134217728"),
             ("seeds", 2**64, "seed is 18446744073709551616: give an integer up to"),

@@ -14,6 +14,8 @@ import pytest
 
 from precision_lab import canonical
 from precision_lab.bounds import STEPS
+from precision_lab.differences import COLUMNS
+from precision_lab.emulate import emulate
 from precision_lab.formats import formats
 from precision_lab.grid import Sweep
 from precision_lab.inputs import captures, families, make_gain, make_inputs
@@ -165,6 +167,24 @@ class TestNumbers:
         assert 4 == row["arithmetic_out_of_range"]
         assert 0 == row["arithmetic_nan"] == row["arithmetic_rows_lost"]
         assert row["arithmetic_ulp_max"] <= 0.5001
+
+    def test_outputs_against_another_plan(self):
+        """What differs is counted and measured on the outputs themselves."""
+        common = {"inputs": "normal", "seeds": 3, "plans": "early"}
+        row = measure(only(**common, against="late"))
+        x = make_inputs("normal", rows=4, hidden=33, seed=3).astype(ml_dtypes.bfloat16)
+        gain = make_gain("random", hidden=33, seed=3).astype(ml_dtypes.bfloat16)
+        early, late = (
+            emulate(x, gain, eps=1e-6, plan=name).astype(np.float64) for name in ("early", "late")
+        )
+        assert 0 < np.count_nonzero(early != late) == row["against_differs"]
+        expected = np.linalg.norm(early - late) / np.linalg.norm(late)
+        assert expected == pytest.approx(row["against_relative_rms"], rel=1e-12)
+        assert 1.0 <= row["against_ulp_max"] <= 2.0
+        same = measure(only(**common, against="early"))
+        assert [0, 0.0, 0.0] == [same[name] for name in COLUMNS]
+        alone = measure(only(**common))
+        assert all(math.isnan(alone[name]) for name in COLUMNS)
 
     def test_one_step_exact(self):
         """What a step costs is what its exact twin lacks: of late, the output's half ulp."""

@@ -47,6 +47,11 @@ WORST = {
     "worst_bias_hex": "The bias there.",
     "worst_row_hex": "The first inputs of that row, then the one of largest magnitude.",
 }
+AGAINST = {
+    "against_differs": "Outputs that are not the same bits as the other plan's.",
+    "against_ulp_max": "The largest distance of both in ulp; infinite where one is not finite.",
+    "against_relative_rms": "The root mean square of the difference, relative to the other's.",
+}
 LAST = {
     "versions": "What measured it: versions, and a digest of the code.",
     "key": "The digest of the case.",
@@ -76,6 +81,7 @@ def result_columns() -> dict[str, str]:
         **BOUNDS,
         **OVERFLOWS,
         **SIZES,
+        **AGAINST,
         **WORST,
         **switches,
         **LAST,

@@ -29,7 +29,18 @@ MANY = 1_000_000
 # Bytes of the largest file: a sweep is written by hand.
 LIMIT = 1 << 20
 # Keys whose values the axis of the same name checks, and none else.
-AXES = ("norm", "formats", "hidden", "rows", "seeds", "gains", "biases", "scales", "exact")
+AXES = (
+    "norm",
+    "formats",
+    "hidden",
+    "rows",
+    "seeds",
+    "gains",
+    "biases",
+    "scales",
+    "exact",
+    "against",
+)
 NAME = re.compile(r"[^\W_][\w .+-]{0,99}(?<![ .])")
 
 
@@ -51,6 +62,7 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True):
     biases: Names = "none"
     scales: Names = "none"
     exact: Names = "none"
+    against: Names = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +209,7 @@ def _most(axes: Mapping[str, list[Any]], plans: list[PlanGrid], inputs: list[Inp
         * scaled
         * len(axes["weight_formats"])
         * len(axes["exact"])
+        * len(axes["against"])
         * sum(grid.count for grid in plans)
     )
 
