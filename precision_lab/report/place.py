@@ -147,7 +147,8 @@ def entries(place: Path, known: Iterable[str]) -> tuple[list[dict[str, Any]], li
         twin = _twin(place, name)
         if twin:
             thumbnail = next(iter(_figures(name, twin)), "")
-            found.append({**{word: twin[word] for word in _TOLD}, "thumbnail": thumbnail})
+            told = {word: twin[word] for word in _TOLD}
+            found.append({**told, "thumbnail": thumbnail, "title": _title(twin, thumbnail)})
         else:
             absent.append(name)
     return found, absent
@@ -162,6 +163,14 @@ def _twin(place: Path, name: str) -> dict[str, Any]:
     if not isinstance(twin, dict) or twin.get("schema") != twins.SCHEMA or twin.get("name") != name:
         return {}
     return twin if all(isinstance(twin.get(word), str) for word in _TOLD) else {}
+
+
+def _title(twin: dict[str, Any], file: str) -> str:
+    """What the figure of a file says."""
+    for part in twin["figures"] if file else ():
+        if isinstance(part, dict) and part.get("file") == file:
+            return str(part.get("title", ""))
+    return ""
 
 
 def _figures(name: str, twin: dict[str, Any]) -> list[str]:
