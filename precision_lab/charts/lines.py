@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from precision_lab.charts import drawing, words
 from precision_lab.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, LineStyle, Look
@@ -67,6 +67,7 @@ def lines(
     tall
         The height of a panel, in usual heights.
     """
+    guides, limits = guides or {}, limits or {}
     columns = {"at most": y} | ({"bound": bound} if bound else {})
     keys = [column for column in (panel, series, x) if column]
     best = rows.groupby(keys, sort=False, observed=True)[list(columns.values())].max()
@@ -75,58 +76,64 @@ def lines(
     best = best.reset_index()
     look = drawing.looks(best[series].drop_duplicates())
     panels = list(best.groupby(panel, sort=False, observed=True)) if panel else [("", best)]
-    key = [drawing.handle(style, label, line=True) for label, style in look.items()]
-    if bound:
-        key.append(drawing.handle(Look(MUTED, "", ":"), "proved bound", line=True))
+    rates = dict(zip(guides, GUIDES, strict=False))
+    shown = look | ({"proved bound": Look(MUTED, "", ":")} if bound else {})
+    shown |= {label: Look(INK, "", linestyle) for label, linestyle in rates.items()}
+    key = [drawing.handle(style, label, line=True) for label, style in shown.items()]
     if lost and (best[lost[0]] > 0).any():
         key.append(drawing.handle(Look(MUTED, "X", "none"), "rows lost"))
-    rates = dict(zip((guides or {}).values(), GUIDES, strict=False))
-    key += [
-        drawing.handle(Look(INK, "", rates[column]), label, line=True)
-        for label, column in (guides or {}).items()
-    ]
     heights = [PANEL * tall] * max(len(panels), 1)
     figure, axes = drawing.sheet(title, heights, left=46, gap=26, key=key)
     for axis, (heading, part) in zip(axes, panels, strict=False):
         mine = rows[rows[panel] == heading] if panel else rows
         ends = drawing.span(
-            *(part[column] for column in columns.values()), *(mine[column] for column in rates),
-            (limits or {}).values(),
+            *(part[column] for column in columns.values()),
+            *(mine[column] for column in guides.values()), limits.values(),
         )  # fmt: skip
         drawing.exponents(axis, ends, "y")
         drawing.heading(axis, str(heading), above=9)
-        for label, value in (limits or {}).items():
+        for label, value in limits.items():
             drawing.limit(axis, value, ends, label, along="y")
-        for column, linestyle in rates.items():
+        for label, column in guides.items():
             rate = mine.groupby(x)[column].max()
-            axis.plot(
-                rate.index, [drawing.place(value, ends) for value in rate], color=INK, marker="",
-                linestyle=linestyle, linewidth=1,
-            )  # fmt: skip
+            _curve(axis, rate, Look(INK, "", rates[label]), ends)
         for label, group in part.groupby(series, sort=False, observed=True):
-            style, line = look[str(label)], group.sort_values(x)
-            for column in columns.values():
-                thin = column == bound
-                axis.plot(
-                    line[x], [drawing.place(value, ends) for value in line[column]],
-                    color=style.color, marker="" if thin else style.marker, markersize=4,
-                    linestyle=":" if thin else style.linestyle, linewidth=1.1, clip_on=False,
-                )  # fmt: skip
+            style, line = look[str(label)], group.set_index(x).sort_index()
+            _curve(axis, line[y], style, ends)
+            if bound:
+                _curve(axis, line[bound], Look(style.color, "", ":"), ends)
         if lost:
             _crosses(axis, part, (x, series, lost[0]), look, ends)
         axis.set_ylabel(ylabel)
         axis.tick_params(labelbottom=axis is axes[-1])
-        if tick:
-            places = [k for k in sorted(part[x].unique()) if k % step == 0]
-            axis.set_xticks(places, [tick(k) for k in places])
+        _ticks(axis, best[x].unique(), tick, step)
     axes[-1].set_xlabel(xlabel)
     grouped = best.groupby(keys[:-1], sort=False, observed=True)
     worst = grouped[list(columns.values())].max()
     worst = worst.join(grouped[list(lost)].sum()) if lost else worst
     alt = words.measured(worst.reset_index(), keys[:-1], columns, lost=lost)
-    for label, column in (guides or {}).items():
+    for label, column in guides.items():
         alt = f"{alt.removesuffix('.')}; {label}: up to {words.number(rows[column].max())}."
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
+
+
+def _curve(axis: Axes, values: pd.Series[Any], look: Look, ends: tuple[int, int]) -> None:
+    """Draw magnitudes over their index."""
+    axis.plot(
+        values.index, [drawing.place(value, ends) for value in values], color=look.color,
+        marker=look.marker, markersize=4, linestyle=look.linestyle, linewidth=1.1, clip_on=False,
+    )  # fmt: skip
+
+
+def _ticks(axis: Axes, places: Any, tick: Callable[[float], str] | None, step: int) -> None:
+    """Give an axis all the places of the chart, so that panels stand one above the other."""
+    if not len(places):
+        return
+    reach = max(places.max() - places.min(), 1) / 20
+    axis.set_xlim(places.min() - reach, places.max() + reach)
+    if tick:
+        shown = [k for k in sorted(places) if k % step == 0]
+        axis.set_xticks(shown, [tick(k) for k in shown])
 
 
 def _crosses(
