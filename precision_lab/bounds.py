@@ -20,7 +20,7 @@ infinite where a step's largest possible result reaches its format's overflow ed
    Σ(d − e')² = Σd² + n·e'², so that it counts in second order only. Squaring brings a factor
    1 ± u and n·η; summing at most 1 + f, and at least the largest of 1 − f, (1 − u)^depth and 1/n,
    for no partial sum of non-negative addends falls below an addend. One-pass variances subtract
-   two such enclosures; for Welford's updates see `statistic_bounds`.
+   two such enclosures; for Welford's updates see `welford_bounds` and `chunked_bounds`.
 
 4. Root. ms, ms + eps, √ and 1/√ are monotone, so intervals pass through them end by end, each end
    widened by the step's rounding: r̂ lies in [r_low, r_high], and abs(r̂ − r) <= e_r. A plan that
@@ -46,9 +46,11 @@ import numpy as np
 
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.formats import format_of
+from precision_lab.moments import Moments, Rows
 from precision_lab.norms import Inputs, Norm, check
 from precision_lab.plans import Operation, Plan, plans, scaled_eps
-from precision_lab.statistic_bounds import SLACK, TINY, Interval, Moments, Roundings, Statistic
+from precision_lab.roundings import SLACK, TINY, Interval, Roundings
+from precision_lab.statistic_bounds import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -235,10 +237,9 @@ class _Bound:
         self.statistic = Statistic(
             self.plan,
             inputs.norm,
-            self.moments,
-            brought=self.brought,
+            Rows(self.moments, self.brought, self.rounds),
+            source=own,
             eps=self._squared_eps(),
-            roundings=self.rounds,
         )
         self.mean_error = self.statistic.mean_error()
         self.reciprocal = self._reciprocal()

@@ -133,7 +133,7 @@ class Run:
         trace: list[Step] | None = None,
         exact: Collection[str] = (),
     ) -> None:
-        own = format_of(inputs.x)
+        own = self.source = format_of(inputs.x)
         weight = own if inputs.weight is None else format_of(inputs.weight)
         self.plan = plan.formats_for(own, weight)
         self.inputs = inputs
@@ -174,12 +174,16 @@ class Run:
     def _statistic(self, x: Values, scale: Values) -> tuple[Values, Values | None, Values]:
         """The mean, the deviations where the plan forms them here, and the mean of squares."""
         kind = self.plan.statistic
-        if kind == "mean_square" and not self.inputs.norm.centred:
+        if kind == "mean_square" and self.inputs.norm.centred:
+            kind = "two_pass"
+        if kind in self.order.statistics:
+            return self._ordered(kind, x, scale)
+        if kind == "mean_square":
             return np.zeros((1, 1)), None, self._mean_square(x, "x", scale)
         if kind == "welford":
             return self._welford(x, scale)
         mean = self._divided("mean_x", "m = Σx/n", self._sum("sum_x", "Σx", x), x.shape[-1])
-        if kind in ("mean_square", "two_pass"):
+        if kind == "two_pass":
             deviations = self._deviations(x, mean)
             return mean, deviations, self._mean_square(deviations, "(x − m)", scale)
         if kind == "two_pass_plus_square":
@@ -193,6 +197,17 @@ class Run:
         if kind == "one_pass_clamped":
             variance = np.maximum(variance, variance.dtype.type(0))
         return mean, None, variance
+
+    def _ordered(self, kind: str, x: Values, scale: Values) -> tuple[Values, None, Values]:
+        """The statistic as the implementation that has this order computes it."""
+        summed = self._arithmetic("sum", "sum")
+        mean, total = self.order.statistics[kind](summed.cast(x), summed, self.source)
+        formula = "Σx²"
+        if kind != "mean_square":
+            formula = "Σ(x − m)²"
+            self._noted("mean_x", "m", summed.format, mean[:, None], x)
+        self._noted("sum", formula, summed.format, total[:, None], x)
+        return mean[:, None], None, self._mean_of(total[:, None], x.shape[-1], scale)
 
     def _deviations(self, x: Values, mean: Values) -> Values:
         return self._step("deviation", "x − m", "compute", "subtract", x, mean)

@@ -11,25 +11,30 @@ Sources: NumPy's pairwise sum (``loops_utils.h.src``, blocks of 128 and 8 accumu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from precision_lab import torch_orders
+from precision_lab import onnxruntime_orders, torch_orders, torch_welford, xla_orders
 from precision_lab.formats import Format, formats
 from precision_lab.sum_errors import MARGIN, chain_factor, kahan_factor, wider_factor
 from precision_lab.table import InputError, Table
 from precision_lab.trees import first, in_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from precision_lab.trees import Adder, Values
+    from precision_lab.trees import Adder, Fusing, Values
 
 PAIRWISE_BLOCK = 128
 PAIRWISE_LANES = 8
+
+
+Statistic: TypeAlias = "Callable[[Values, Fusing, Format], tuple[Values, Values]]"
+"""From x [rows, n], an arithmetic and the format that x had: the mean (for ``mean_square`` 0) and
+the sum of squares about it, [rows] each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +58,9 @@ class Order:
     additive
         Whether it only adds: then, rounding being monotone, no partial sum of non-negative addends
         falls below one of them.
+    statistics
+        For kinds of a plan's ``statistic``: how the implementation that has this order computes it,
+        where that is more than sums of rounded numbers. All of it is in the format of the sum.
     """
 
     name: str
@@ -61,6 +69,7 @@ class Order:
     depth: Callable[[int], int]
     factor: Callable[[int, Format], float]
     additive: bool = True
+    statistics: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
 
     def least(self, n: int, target: Format) -> float:
         """A rigorous g with computed >= g · Σ addend for non-negative addends, as for `factor`."""
@@ -97,11 +106,19 @@ def _chain(
     description: str,
     tree: Callable[[Values, Adder], Values],
     depth: Callable[[int], int],
+    **statistics: Statistic,
 ) -> Order:
     def factor(n: int, target: Format) -> float:
         return chain_factor(n, depth(n), target.unit_roundoff)
 
-    return Order(name=name, description=description, tree=tree, depth=depth, factor=factor)
+    return Order(
+        name=name,
+        description=description,
+        tree=tree,
+        depth=depth,
+        factor=factor,
+        statistics=statistics,
+    )
 
 
 # Sequential ---------------------------------------------------------------------------------------
@@ -194,7 +211,9 @@ def _blocked_depth(size: int, n: int) -> int:
 
 
 def _lanes(width: int, vector: int, values: Values, arithmetic: Adder) -> Values:
-    rows = values.shape[0]
+    rows, n = values.shape
+    # Threads that get no element of a short row only add zeros.
+    width = min(width, 1 << (-(-n // vector) - 1).bit_length())
     parts = _padded(values, width * vector).reshape(rows, -1, width, vector)
     # Thread by thread, its vectors in turn and each vector's elements in turn.
     threads = parts.transpose(0, 2, 1, 3).reshape(rows, width, -1)
@@ -349,6 +368,29 @@ orders = Orders(
             "torch's on a CPU: 8 lanes, four accumulators, a cascade of four levels in each",
             torch_orders.cascade,
             torch_orders.cascade_depth,
+            welford=torch_welford.chunked_welford,
+        ),
+        _chain(
+            "mlas",
+            "onnxruntime's on a CPU with AVX2: 8 lanes, then halves, squares fused into their sum",
+            partial(onnxruntime_orders.laned, onnxruntime_orders.LANES),
+            partial(onnxruntime_orders.laned_depth, onnxruntime_orders.LANES),
+            mean_square=onnxruntime_orders.fused_mean_square,
+            two_pass=onnxruntime_orders.fused_two_pass,
+        ),
+        _chain(
+            "xla-windows",
+            "XLA's on a CPU: windows of 32 in turn, then the windows' sums in the same way",
+            xla_orders.windowed,
+            xla_orders.windowed_depth,
+        ),
+        Order(
+            name="ynn",
+            description="YNNPACK's for XLA: 16 lanes in fours, compensated every 1024 addends",
+            tree=xla_orders.ynn,
+            depth=xla_orders.ynn_depth,
+            factor=xla_orders.ynn_factor,
+            additive=False,
         ),
     ],
 )

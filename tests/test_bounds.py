@@ -13,7 +13,7 @@ from precision_lab.formats import formats
 from precision_lab.norms import check
 from precision_lab.plans import ONE_PASS, plans
 from precision_lab.reduce import orders
-from precision_lab.statistic_bounds import Roundings
+from precision_lab.roundings import Roundings
 from precision_lab.switches import FORMAT_SWITCHES
 from precision_lab.table import InputError
 from precision_lab.truth import truth
