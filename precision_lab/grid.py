@@ -7,17 +7,16 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from precision_lab.bounds import STEPS
 from precision_lab.cases import OWN, Case
-from precision_lab.emulate import Step, emulate
+from precision_lab.fitting import can_run, computes, steps_of
 from precision_lab.formats import Format, formats
 from precision_lab.inputs import biases, gains
 from precision_lab.inputs.families import MOST
+from precision_lab.kernels import Kernel, find_kernel
 from precision_lab.norms import check_eps, norms
 from precision_lab.plans import Plan, plans
 from precision_lab.sources import Source, family
@@ -27,6 +26,8 @@ from precision_lab.table import InputError, unknown
 SCALES = ("none", "per_tensor")
 # Formats of more bits have the range to do without a scale, and none is applied to them.
 SCALED_BITS = 8
+# What is added where neither the sweep nor a capture says: a kernel has no default that is known.
+KERNEL_EPS = 1e-6
 
 # What a case says of its inputs, and whether gain and bias are given.
 Tensors: TypeAlias = tuple[dict[str, Any], tuple[bool, bool]]
@@ -45,7 +46,12 @@ class Sweep:
     norm
         Names or records of norms.
     plans
-        Names or records of plans.
+        Names or records of plans; None stands for ``late`` where there is no kernel.
+    kernels
+        Kernels that stand where plans do: ``"path/to/file.py:function"``,
+        ``"package.module:function"``, a `Kernel` from `find_kernel`, or a callable ``f(x, weight,
+        bias, eps)``, which lives in this process alone. One whose framework has no type for a
+        format has no case in it.
     formats
         Names or records of formats, in which the inputs are.
     weight_formats
@@ -67,12 +73,13 @@ class Sweep:
         (without a bias, ``bias``) has no case in which it is exact; one whose step is in float64
         anyway has, with the numbers of ``none``.
     against
-        Names or records of other plans, with whose outputs the plans' are compared bit by bit;
+        Names or records of other plans, with whose outputs all others are compared bit by bit;
         ``none`` stands for no comparison.
     """
 
     norm: Any = "rms"
-    plans: Any = "late"
+    plans: Any = None
+    kernels: Any = ()
     formats: Any = "bfloat16"
     weight_formats: Any = None
     eps: Any = None
@@ -88,11 +95,15 @@ class Sweep:
 
     def __post_init__(self) -> None:
         """Check every axis, so that a grid that was made can be listed."""
+        given = {name: _axis(getattr(self, name)) for name in CHECKS}
+        if self.plans is None:
+            given["plans"] = () if given["kernels"] else ("late",)
         for name, check in CHECKS.items():
-            values = tuple(check(value) for value in _axis(getattr(self, name)))
-            if not values:
+            values = tuple(check(value) for value in given[name])
+            if not values and not (name == "kernels" or (name == "plans" and given["kernels"])):
                 raise InputError(f"the sweep's {name} is empty: give one or more")
             object.__setattr__(self, name, values)
+        _check_names(self.plans, self.kernels)
         made = any(source.kind == "family" for source in self.inputs)
         if made and (largest := max(self.rows) * max(self.hidden)) > MOST:
             raise InputError(
@@ -105,12 +116,12 @@ class Sweep:
         """The grid as plain data."""
         axes = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         axes["plans"] = [_switches(plan) for plan in self.plans]
-        if axes["exact"] == ("",):
-            # A grid is told as it was before there was this axis.
-            del axes["exact"]
+        axes["kernels"] = [kernel.record for kernel in self.kernels]
         axes["against"] = [plan and _switches(plan) for plan in self.against]
-        if axes["against"] == [None]:
-            del axes["against"]
+        for name, nothing in (("kernels", []), ("exact", ("",)), ("against", [None])):
+            # A grid is told as it was before there were these axes.
+            if axes[name] == nothing:
+                del axes[name]
         axes["inputs"] = [dataclasses.asdict(source) for source in self.inputs]
         return axes
 
@@ -120,7 +131,8 @@ class Sweep:
         Raises
         ------
         InputError
-            No plan of the sweep is one for any of its norms, or a capture is of another norm.
+            No plan or kernel of the sweep is one for any of its norms and formats, or a capture is
+            of another norm.
         """
         # A dict keeps the first of each key, in order.
         cases = tuple({case.key: case for case in self._combinations()}.values())
@@ -130,23 +142,20 @@ class Sweep:
                 f"({', '.join(plan.name for plan in self.against)}) computes the norm "
                 f"{' or '.join(self.norm)} in its formats"
             )
-        if not cases and "" not in self.exact:
-            raise InputError(
-                f"the sweep has no case: none of its plans "
-                f"({', '.join(plan.name for plan in self.plans)}) has the step "
-                f"{' or '.join(self.exact)} on its norm and inputs"
-            )
         if not cases:
-            raise InputError(
-                f"the sweep has no case: none of its plans "
-                f"({', '.join(plan.name for plan in self.plans)}) computes the norm "
-                f"{' or '.join(self.norm)} of its inputs"
+            what = " and ".join(filter(None, (self.plans and "plans", self.kernels and "kernels")))
+            names = ", ".join(item.name for item in (*self.plans, *self.kernels))
+            lacks = (
+                f"computes the norm {' or '.join(self.norm)} of its inputs"
+                if "" in self.exact
+                else f"has the step {' or '.join(self.exact)} on its norm and inputs"
             )
+            raise InputError(f"the sweep has no case: none of its {what} ({names}) {lacks}")
         return cases
 
     def _held_against_any(self) -> bool:
         return any(
-            _computes(other, norm) and can_run(other, format)
+            computes(other, norm) and can_run(other, format)
             for other, norm, format in itertools.product(self.against, self.norm, self.formats)
         )
 
@@ -158,45 +167,68 @@ class Sweep:
                 format: [
                     (plan, switches)
                     for plan, switches in told
-                    if _computes(plan, norm) and can_run(plan, format)
+                    if computes(plan, norm) and can_run(plan, format)
                 ]
                 for format in self.formats
             }
+            kernels = [
+                (kernel, kernel.record) for kernel in self.kernels if kernel.norm in ("", norm)
+            ]
             for source in self.inputs:
-                yield from self._of_source(source, norm, fits)
+                yield from self._of_source(source, norm, fits, kernels)
 
     def _of_source(
-        self, source: Source, norm: str, fits: dict[str, list[tuple[Plan, dict[str, str]]]]
+        self,
+        source: Source,
+        norm: str,
+        fits: dict[str, list[tuple[Plan, dict[str, str]]]],
+        kernels: list[tuple[Kernel, dict[str, Any]]],
     ) -> Iterator[Case]:
         tensors = self._layers(source, norm) if source.kind == "capture" else self._made(source)
         for (tensor, given), eps, format, weight_format in itertools.product(
             tensors, self.eps, self.formats, self.weight_formats
         ):
-            scales = scales_of(format, self.scales)
-            others = [
-                _switches(other) if other else {}
-                for other in self.against
-                if other is None or (_computes(other, norm) and can_run(other, format))
-            ]
-            for scale, (plan, switches), exact, other in itertools.product(
-                scales, fits[format], self.exact, others
+            types = (format, weight_format or format)
+            taken = [item for item in kernels if all(map(item[0].takes, types))]
+            computing = list(self._computing(norm, format, given, fits[format], taken))
+            own = tensor["eps"] if eps is None else eps
+            for scale, (told, default) in itertools.product(
+                scales_of(format, self.scales), computing
             ):
-                if exact and exact not in steps_of(plan, norm, *given):
-                    continue
-                own = tensor["eps"] if eps is None else eps
                 yield Case(
                     **{
                         **tensor,
+                        **told,
                         "norm": norm,
-                        "plan": switches,
                         "format": format,
-                        "weight_format": weight_format or format,
-                        "eps": plan.eps_default if own is None else own,
+                        "weight_format": types[1],
+                        "eps": default if own is None else own,
                         "scale": scale,
-                        "exact": exact,
-                        "against": other,
                     }
                 )
+
+    def _computing(
+        self,
+        norm: str,
+        format: str,
+        given: tuple[bool, bool],
+        told: list[tuple[Plan, dict[str, str]]],
+        kernels: list[tuple[Kernel, dict[str, Any]]],
+    ) -> Iterator[tuple[dict[str, Any], float]]:
+        """What cases say of plans and kernels, each with its eps."""
+        others = [
+            _switches(other) if other else {}
+            for other in self.against
+            if other is None or (computes(other, norm) and can_run(other, format))
+        ]
+        for (plan, switches), exact, other in itertools.product(told, self.exact, others):
+            if not exact or exact in steps_of(plan, norm, *given):
+                yield {"plan": switches, "exact": exact, "against": other}, plan.eps_default
+        # A kernel has no steps that could be exact.
+        for (kernel, record), other in itertools.product(kernels, others):
+            if "" in self.exact:
+                where = kernel.where
+                yield {"plan": {}, "kernel": record, "where": where, "against": other}, KERNEL_EPS
 
     def _made(self, source: Source) -> Iterator[Tensors]:
         """The tensors of a family, outermost axis first."""
@@ -247,40 +279,11 @@ class Sweep:
 
 def _axis(values: Any) -> tuple[Any, ...]:
     """The values of an axis; a lone one is an axis of one."""
-    if isinstance(values, str | Mapping | Format | Plan | Source) or not isinstance(
+    if isinstance(values, str | Mapping | Format | Plan | Source | Kernel) or not isinstance(
         values, Iterable
     ):
         return (values,)
     return tuple(values)
-
-
-def _computes(plan: Plan, norm: str) -> bool:
-    try:
-        plan.norm_for(norm)
-    except InputError:
-        return False
-    return True
-
-
-def can_run(plan: Plan, format: str) -> bool:
-    """Whether every format that the plan computes in has a NaN, to say that a value left it.
-
-    An output of another format saturates; arithmetic in one would stop at the first overflow.
-    """
-    used = {plan.compute_format, plan.square_format, plan.sum_format, plan.reciprocal_format}
-    # The gain is multiplied in the output's format.
-    used |= {plan.output_format} if plan.cast == "early" else set()
-    return all(formats[format if name == "input" else name].nan for name in used)
-
-
-@cache
-def steps_of(plan: Plan, norm: str, *given: bool) -> frozenset[str]:
-    """The steps that a plan has, where a gain and a bias are given and where they are not."""
-    trace: list[Step] = []
-    ones = np.ones(2, np.float32)
-    vectors = [ones if there else None for there in given]
-    emulate(ones[None], *vectors, eps=1.0, plan=plan, norm=norm, trace=trace)
-    return frozenset(step.name for step in trace)
 
 
 def scales_of(format: str, scales: Sequence[str]) -> tuple[str, ...]:
@@ -301,6 +304,24 @@ def _format(row: Any) -> str:
 
 def _source(value: Any) -> Source:
     return value if isinstance(value, Source) else family(value)
+
+
+def _kernel(value: Any) -> Kernel:
+    if isinstance(value, str) and value in plans:
+        raise InputError(f"{value} is a plan: list it among the plans")
+    return find_kernel(value)
+
+
+def _check_names(plans: Sequence[Plan], kernels: Sequence[Kernel]) -> None:
+    """Refuse names by which charts and tables could not tell kernels apart."""
+    taken = {plan.name for plan in plans}
+    for kernel in dict.fromkeys(kernels):
+        if kernel.name in taken:
+            raise InputError(
+                f"the kernel {kernel.source} has the name {kernel.name!r}, which another of the "
+                "sweep's plans and kernels has: give it one of its own"
+            )
+        taken.add(kernel.name)
 
 
 def _scale(value: Any) -> str:
@@ -333,6 +354,7 @@ def _count(value: Any, name: str, *, least: int, most: int = MOST) -> int:
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "norm": lambda norm: norms.find(norm).name,
     "plans": plans.find,
+    "kernels": _kernel,
     "formats": _format,
     "weight_formats": lambda row: None if row is None else _format(row),
     "eps": lambda eps: None if eps is None else check_eps(eps),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from precision_lab import canonical
-from precision_lab.cases import Case
+from precision_lab.cases import PLACES, Case
 from precision_lab.formats import formats
 from precision_lab.grid import Sweep
 from precision_lab.inputs import captures, families
@@ -67,6 +67,7 @@ class TestCase:
             ("bias", "random"),
             ("scale", "per_tensor"),
             ("exact", "square"),
+            ("kernel", {"name": "mine", "digest": "0"}),
             ("against", {"name": "late", "norm": "any", "cast": "early"}),
         ],
     )
@@ -77,11 +78,11 @@ class TestCase:
     def test_every_field_was_changed_above(self):
         """A field that is added must be in the key as well."""
         changed = {mark.args[1][at][0] for mark in self.marks() for at in range(len(mark.args[1]))}
-        assert {field.name for field in dataclasses.fields(Case)} == {*changed, "path"}
+        assert {field.name for field in dataclasses.fields(Case)} == {*changed, *PLACES}
 
     def test_where_a_file_lies_is_no_part_of_it(self):
         """The same capture on two machines gives the same rows; a worker is told its path."""
-        moved = dataclasses.replace(CASE, path="/elsewhere/a.safetensors")
+        moved = dataclasses.replace(CASE, path="/elsewhere/a.safetensors", where="/there/k.py:f")
         assert CASE.key == moved.key
         assert CASE.identity == moved.identity
         assert moved == Case(**canonical.decode(canonical.encode(moved.record)))

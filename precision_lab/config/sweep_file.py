@@ -16,7 +16,8 @@ from precision_lab.cases import OWN
 from precision_lab.config.input_tables import InputGrid, input_grids
 from precision_lab.config.kinds import Counts, Names, Numbers, Tables, at, checked, convert, real
 from precision_lab.config.plan_tables import PlanGrid, multiplied_out, plan_grids
-from precision_lab.grid import CHECKS, Sweep, can_run, scales_of, steps_of
+from precision_lab.fitting import can_run, computes, steps_of
+from precision_lab.grid import CHECKS, Sweep, scales_of
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ def _check_used(
             step in steps_of(plan, norm, True, True)
             for norm in axes["norm"]
             for plan in axes["plans"]
-            if plan.norm in ("any", norm)
+            if computes(plan, norm)
         ):
             raise InputError(f"exact: none of the sweep's plans has the step {step}")
     for format in axes["formats"]:

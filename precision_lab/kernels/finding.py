@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import itertools
 import math
 import sys
@@ -177,10 +176,13 @@ def _digest(file: Path | None, text: str) -> str:
 
 def _version(module: str) -> str:
     """The version of the package that a module is in, "" for what was not installed."""
+    # Here, for it is slow to import.
+    from importlib import metadata
+
     top = module.partition(".")[0]
     try:
-        return importlib.metadata.version(top)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(top)
+    except metadata.PackageNotFoundError:
         return str(getattr(sys.modules.get(top), "__version__", ""))
 
 

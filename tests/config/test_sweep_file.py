@@ -273,7 +273,7 @@ class TestRefusals:
             ("version = 1\ninputs = []", "inputs is empty"),
             ("version = 1\nplans = []", "plans is empty"),
             ("version = 1\nnorm = 'rsm'", "norm: unknown norm 'rsm': the nearest is rms"),
-            ("version = 1\nplans = 'erly'", "plans: unknown plan 'erly': the nearest is early"),
+            ("version = 1\nplans = 'erly'", "plans: unknown plan 'erly': the nearest are early"),
             (
                 "version = 1\nplans = [{plan = 'lat'}]",
                 r"plans\[0\].plan: unknown plan 'lat': the nearest is late",
