@@ -17,18 +17,14 @@ if TYPE_CHECKING:
 
 question = "What does a large mean cost LayerNorm, with each way to compute the variance?"
 EXACT = plans["late"].replace(output_format="float32")
-TORCH = (
-    plans["torch-layer-norm"].replace(output_format="float32")
-    if "torch-layer-norm" in plans
-    else None
-)
 LANES = {
     "two passes": EXACT.replace(statistic="two_pass"),
     "one pass": EXACT.replace(statistic="one_pass"),
     "one pass, clamped": EXACT.replace(statistic="one_pass_clamped"),
     "Welford": EXACT.replace(statistic="welford"),
     "scale and shift": EXACT.replace(statistic="two_pass", apply="scale_shift"),
-} | ({"torch's": TORCH} if TORCH else {})
+    "torch's": plans["torch-layer-norm"].replace(output_format="float32"),
+}
 IN_TURN = [
     plan if lane == "torch's" else plan.replace(order="sequential") for lane, plan in LANES.items()
 ]
@@ -43,7 +39,7 @@ words = {
     "one pass, clamped": "the same, but no less than 0",
     "Welford": "mean and variance updated element by element",
     "scale and shift": "two passes for the variance, but the output as x·r − m·r",
-    "torch's": "the plan torch-layer-norm: Welford in chunks, then x·r − m·r fused",
+    "torch's": "the plan torch-layer-norm: Welford in chunks; of 16-bit inputs x·r − m·r, fused",
     "statistic": "the mean and the variance of a row, always in float32 here",
     "unit roundoff": "u, of float32: 2⁻²⁴, half the distance from 1 to the next number",
     "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
@@ -59,14 +55,15 @@ def sweep(*, full: bool) -> list[Sweep]:
     """Rows around a mean of 2^k standard deviations, and rows of one number."""
     shared = {"norm": "layer", "plans": LANES.values(), "gains": "none", "eps": 1e-5}
     # float16 ends at 65504.
-    ends = {"float32": 24 if full else 20, "bfloat16": 15, "float16": 15}
+    some = range(0, 16, 1 if full else 2)
+    means = {"float32": range(25 if full else 21), "bfloat16": some, "float16": some}
     return [
         *(
             Sweep(
                 **shared, formats=name, hidden=1024, rows=64 if full else 16,
-                inputs=[family("mean-offset", offset=2.0**k) for k in range(end + 1)],
+                inputs=[family("mean-offset", offset=2.0**k) for k in exponents],
             )
-            for name, end in ends.items()
+            for name, exponents in means.items()
         ),
         *(
             Sweep(

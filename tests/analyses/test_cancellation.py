@@ -95,6 +95,11 @@ def test_constant_rows_are_told():
     assert "NaN of 1,234 in float32" in last
     assert re.search(r"two passes 0\.\d+ of 3,333 in float32", last)
     assert "Welford" not in last
+    # torch's own answer on a CPU, in every version and for rows of 1, 8 and 256.
+    assert "torch's -0.484 of 50,000 in float16" in last
+    constant = of("torch-layer-norm output_format=float32", format="float16", spread=0.0)
+    assert -0.484375 == float.fromhex(constant.loc[5e4, "worst_actual_hex"])
+    assert "50,000 in float16 torch's: 0.484" in figures()[1].alt
     # −3.25 is the variance of 256 times 1234 summed in turn.
     squares = np.cumsum(np.full(256, 1234.0, np.float32) ** 2)[-1] / np.float32(256)
     assert squares - np.float32(1234.0) ** 2 == -3.25
