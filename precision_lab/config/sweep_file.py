@@ -14,6 +14,7 @@ import msgspec
 
 from precision_lab.cases import OWN
 from precision_lab.config.input_tables import InputGrid, input_grids
+from precision_lab.config.kernel_tables import kernels
 from precision_lab.config.kinds import Counts, Names, Numbers, Tables, at, checked, convert, real
 from precision_lab.config.plan_tables import PlanGrid, multiplied_out, plan_grids
 from precision_lab.fitting import can_run, computes, steps_of
@@ -51,7 +52,8 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     name: str = ""
     norm: Names = "rms"
-    plans: Tables = "late"
+    plans: Tables | None = None
+    kernels: Tables | None = None
     formats: Names = "bfloat16"
     weight_formats: Names | None = None
     eps: Numbers | None = None
@@ -91,7 +93,7 @@ def read_config(path: str | os.PathLike[str], *, many: bool = False) -> Config:
     Parameters
     ----------
     path
-        A TOML file. Paths of captures in it start in its folder.
+        A TOML file. Paths of captures and kernels in it start in its folder.
     many
         Whether more than `MANY` cases are meant.
 
@@ -143,7 +145,7 @@ def config_of(
     data
         The keys of a sweep file and their values.
     folder
-        Where paths of captures start.
+        Where paths of captures and kernels start.
     name
         Of the sweep, unless the data give one.
     many
@@ -169,7 +171,10 @@ def config_of(
     axes["weight_formats"] = (
         [None] if weights is None else checked(weights, CHECKS["weight_formats"], "weight_formats")
     )
-    plan_axis, input_axis = plan_grids(file.plans), input_grids(file.inputs, folder)
+    axes["kernels"] = [] if file.kernels is None else kernels(file.kernels, folder)
+    written = (() if axes["kernels"] else "late") if file.plans is None else file.plans
+    plan_axis = plan_grids(written) if written else []
+    input_axis = input_grids(file.inputs, folder)
     most = _most(axes, plan_axis, input_axis)
     if most > MANY and not many:
         raise InputError(
@@ -209,9 +214,8 @@ def _most(axes: Mapping[str, list[Any]], plans: list[PlanGrid], inputs: list[Inp
         * len(axes["eps"])
         * scaled
         * len(axes["weight_formats"])
-        * len(axes["exact"])
         * len(axes["against"])
-        * sum(grid.count for grid in plans)
+        * (len(axes["exact"]) * sum(grid.count for grid in plans) + len(axes["kernels"]))
     )
 
 
@@ -227,6 +231,12 @@ def _check_used(
                     f"{entry.place}: {base.name} computes the norm {base.norm}, and the sweep's "
                     f"norm is {norms}"
                 )
+    for kernel in axes["kernels"]:
+        if kernel.norm not in ("", *axes["norm"]):
+            raise InputError(
+                f"kernels: {kernel.name} computes the norm {kernel.norm}, and the sweep's norm is "
+                f"{norms}"
+            )
     for grid in inputs:
         if grid.source.kind == "capture" and grid.source.capture().norm not in axes["norm"]:
             raise InputError(
@@ -242,7 +252,13 @@ def _check_used(
         ):
             raise InputError(f"exact: none of the sweep's plans has the step {step}")
     for format in axes["formats"]:
-        if not any(can_run(plan, format) for plan in axes["plans"]):
+        if not any(kernel.takes(format) for kernel in axes["kernels"]) and not any(
+            can_run(plan, format) for plan in axes["plans"]
+        ):
+            if not axes["plans"]:
+                raise InputError(
+                    f"formats: the frameworks of all kernels have no type for {format}"
+                )
             raise InputError(
                 f"formats: every plan computes in {format}, which has no NaN to say that a value "
                 "left its range"

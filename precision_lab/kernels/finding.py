@@ -14,7 +14,14 @@ from weakref import WeakValueDictionary
 from precision_lab import canonical
 from precision_lab.emulate import emulate
 from precision_lab.kernels import torch as bridge
-from precision_lab.kernels.kernel import DEVICES, FRAMEWORKS, Kernel, check_callable, check_choice
+from precision_lab.kernels.kernel import (
+    DEVICES,
+    FRAMEWORKS,
+    HERE,
+    Kernel,
+    check_callable,
+    check_choice,
+)
 from precision_lab.kernels.loading import load
 from precision_lab.norms import norms
 from precision_lab.plans import plans
@@ -24,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONGEST_NAME = 80
-HERE = "in this process "
 # Kernels that are callables of this process, by what stands for them in a case.
 _here: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
 _count = itertools.count(1)
@@ -95,7 +101,7 @@ def find_kernel(
         weight_offset=float(weight_offset),
         **told,
     )
-    if found.where.startswith(HERE):
+    if found.lives_here:
         _here[found.where] = found
     return found
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FRAMEWORKS = ("numpy", "torch")
 DEVICES = ("cpu", "cuda")
+HERE = "in this process "
+"""How the place of a callable begins that has none but this process."""
 CALLED = "(x, weight, bias, eps)"
 """How every kernel is called."""
 
@@ -79,6 +81,11 @@ class Kernel:
         if self.norm:
             told["norm"] = self.norm
         return {**told, "weight_offset": self.weight_offset} if self.weight_offset else told
+
+    @property
+    def lives_here(self) -> bool:
+        """Whether it is a callable of this process, which no other can find."""
+        return self.where.startswith(HERE)
 
     def takes(self, format: str) -> bool:
         """Whether there is a type for arrays of a format where it runs."""
