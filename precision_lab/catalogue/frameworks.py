@@ -51,7 +51,7 @@ ROWS = (
         **GPU,
     ),
     Plan(
-        name="torch-cuda-rms-norm-other",
+        name="torch-cuda-rms-other",
         norm="rms",
         source="torch.nn.RMSNorm in CUDA, the other path",
         version="torch 3de78edb; layer_norm_kernel.cu as of pull request 153666",
@@ -125,11 +125,11 @@ ROWS = (
     Plan(
         name="onednn-rms-norm",
         norm="rms",
-        source="oneDNN's reference, layer normalisation with the RMS flag",
+        source="oneDNN layer normalisation, with the RMS flag",
         version=ONEDNN,
         assumed=("eps_default", "order"),
         eps_default=1e-5,
-        summary="All in float32; the gain is divided by the root, and that multiplied by x.",
+        summary="The reference: all in float32; the gain divided by the root, and that times x.",
         inverse="divide",
         apply="folded_gain",
         order="sequential",
@@ -137,12 +137,12 @@ ROWS = (
     Plan(
         name="onednn-layer-norm",
         norm="layer",
-        source="oneDNN's reference, layer normalisation",
+        source="oneDNN layer normalisation",
         version=ONEDNN,
         assumed=("eps_default", "order", "bias_rounding"),
         eps_default=1e-5,
-        summary="Two passes in float32; the gain is divided by the root, and that multiplied by the"
-        " deviations.",
+        summary="The reference: two passes in float32; the gain divided by the root, and that"
+        " multiplied by the deviations.",
         statistic="two_pass",
         inverse="divide",
         apply="folded_gain",

@@ -19,7 +19,7 @@ ROWS = (
     Plan(
         name="vllm-rms-norm",
         norm="rms",
-        source="vllm-project/vllm, rms_norm in CUDA",
+        source="vLLM rms_norm, in CUDA",
         version=VLLM,
         assumed=LAUNCH,
         eps_default=1e-6,
@@ -32,7 +32,7 @@ ROWS = (
     Plan(
         name="vllm-batch-invariant",
         norm="rms",
-        source="vllm-project/vllm, the batch-invariant kernel in Triton",
+        source="vLLM rms_norm, batch-invariant, in Triton",
         version=VLLM,
         assumed=LAUNCH,
         eps_default=1e-6,
@@ -44,7 +44,7 @@ ROWS = (
     Plan(
         name="flashinfer-rms-norm",
         norm="rms",
-        source="flashinfer-ai/flashinfer, rmsnorm",
+        source="FlashInfer rmsnorm",
         version=FLASHINFER,
         assumed=LAUNCH,
         eps_default=1e-6,
@@ -54,7 +54,7 @@ ROWS = (
     Plan(
         name="flashinfer-gemma",
         norm="rms",
-        source="flashinfer-ai/flashinfer, gemma_rmsnorm",
+        source="FlashInfer gemma_rmsnorm",
         version=FLASHINFER,
         assumed=LAUNCH,
         eps_default=1e-6,
@@ -65,7 +65,7 @@ ROWS = (
     Plan(
         name="flashinfer-layer-norm",
         norm="layer",
-        source="flashinfer-ai/flashinfer, layernorm",
+        source="FlashInfer layernorm",
         version=FLASHINFER,
         assumed=(*LAUNCH, "bias_rounding"),
         eps_default=1e-6,
@@ -78,7 +78,7 @@ ROWS = (
     Plan(
         name="trt-llm-rms-norm",
         norm="rms",
-        source="NVIDIA/TensorRT-LLM, rmsnorm",
+        source="TensorRT-LLM rmsnorm",
         version="read in 2026, commit not recorded",
         assumed=(*LAUNCH, "bias_rounding"),
         eps_default=1e-6,
@@ -90,7 +90,7 @@ ROWS = (
     Plan(
         name="paddle-rms-norm",
         norm="rms",
-        source="PaddlePaddle, rms_norm",
+        source="PaddlePaddle rms_norm",
         version="read in 2026, commit not recorded",
         assumed=(*LAUNCH, "bias_rounding"),
         eps_default=1e-6,
@@ -103,7 +103,7 @@ ROWS = (
     Plan(
         name="llama-cpp-rms-cpu",
         norm="rms",
-        source="ggml-org/llama.cpp, rms_norm on a CPU",
+        source="llama.cpp rms_norm, on a CPU",
         version=LLAMA_CPP,
         assumed=("eps_default",),
         eps_default=1e-5,
@@ -116,7 +116,7 @@ ROWS = (
     Plan(
         name="llama-cpp-norm-cpu",
         norm="layer",
-        source="ggml-org/llama.cpp, norm on a CPU",
+        source="llama.cpp norm, on a CPU",
         version=LLAMA_CPP,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -129,7 +129,7 @@ ROWS = (
     Plan(
         name="llama-cpp-norm-cuda",
         norm="layer",
-        source="ggml-org/llama.cpp, norm_f32 in CUDA",
+        source="llama.cpp norm_f32, in CUDA",
         version=LLAMA_CPP,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -142,7 +142,7 @@ ROWS = (
     Plan(
         name="llama-cpp-rms-cuda",
         norm="rms",
-        source="ggml-org/llama.cpp, rms_norm_f32 in CUDA",
+        source="llama.cpp rms_norm_f32, in CUDA",
         version=LLAMA_CPP,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -153,7 +153,7 @@ ROWS = (
     Plan(
         name="mlx-rms-norm",
         norm="rms",
-        source="ml-explore/mlx, fast.rms_norm in Metal",
+        source="MLX fast.rms_norm, in Metal",
         version=MLX,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -165,7 +165,7 @@ ROWS = (
     Plan(
         name="mlx-layer-norm",
         norm="layer",
-        source="ml-explore/mlx, fast.layer_norm in Metal",
+        source="MLX fast.layer_norm, in Metal",
         version=MLX,
         assumed=(*LAUNCH, "bias_rounding"),
         eps_default=1e-5,

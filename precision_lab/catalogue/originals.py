@@ -15,7 +15,7 @@ ROWS = (
     Plan(
         name="rmsnorm-paper-torch",
         norm="rms",
-        source="the RMSNorm paper's authors, bzhangGo/rmsnorm, the torch file",
+        source="bzhangGo/rmsnorm, the paper's torch file",
         version="commit 2e726f1",
         assumed=("divisor", "order"),
         eps_default=1e-8,
@@ -27,7 +27,7 @@ ROWS = (
     Plan(
         name="rmsnorm-paper-tf",
         norm="rms",
-        source="the RMSNorm paper's authors, bzhangGo/rmsnorm, the TensorFlow file",
+        source="bzhangGo/rmsnorm, the paper's TensorFlow file",
         version="commit 2e726f1",
         assumed=("eps_default", "order"),
         eps_default=1e-8,

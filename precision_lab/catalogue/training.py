@@ -19,7 +19,7 @@ ROWS = (
     Plan(
         name="apex-rms-norm",
         norm="rms",
-        source="NVIDIA/apex, FusedRMSNorm",
+        source="Apex FusedRMSNorm",
         version=APEX,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -32,7 +32,7 @@ ROWS = (
     Plan(
         name="apex-layer-norm",
         norm="layer",
-        source="NVIDIA/apex, FusedLayerNorm",
+        source="Apex FusedLayerNorm",
         version=APEX,
         assumed=(*LAUNCH, "bias_rounding"),
         eps_default=1e-5,
@@ -45,7 +45,7 @@ ROWS = (
     Plan(
         name="te-rms-norm-tuned",
         norm="rms",
-        source="NVIDIA/TransformerEngine, RMSNorm, the tuned kernel",
+        source="TransformerEngine RMSNorm, the tuned kernel",
         version=ENGINE,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -57,7 +57,7 @@ ROWS = (
     Plan(
         name="te-rms-norm-general",
         norm="rms",
-        source="NVIDIA/TransformerEngine, RMSNorm, the general kernel",
+        source="TransformerEngine RMSNorm, the general kernel",
         version=ENGINE,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -68,7 +68,7 @@ ROWS = (
     Plan(
         name="te-layer-norm",
         norm="layer",
-        source="NVIDIA/TransformerEngine, LayerNorm",
+        source="TransformerEngine LayerNorm",
         version=ENGINE,
         assumed=(*LAUNCH, "bias_rounding"),
         eps_default=1e-5,
@@ -81,7 +81,7 @@ ROWS = (
     Plan(
         name="liger-llama",
         norm="rms",
-        source="linkedin/Liger-Kernel, RMSNorm, casting_mode llama",
+        source="Liger-Kernel RMSNorm, casting_mode llama",
         version=LIGER,
         assumed=LAUNCH,
         eps_default=1e-6,
@@ -94,7 +94,7 @@ ROWS = (
     Plan(
         name="liger-gemma",
         norm="rms",
-        source="linkedin/Liger-Kernel, RMSNorm, casting_mode gemma",
+        source="Liger-Kernel RMSNorm, casting_mode gemma",
         version=LIGER,
         assumed=LAUNCH,
         eps_default=1e-6,
@@ -106,7 +106,7 @@ ROWS = (
     Plan(
         name="liger-none",
         norm="rms",
-        source="linkedin/Liger-Kernel, RMSNorm, casting_mode none",
+        source="Liger-Kernel RMSNorm, casting_mode none",
         version=LIGER,
         assumed=LAUNCH,
         eps_default=1e-6,
@@ -117,7 +117,7 @@ ROWS = (
     Plan(
         name="liger-layer-norm",
         norm="layer",
-        source="linkedin/Liger-Kernel, LayerNorm",
+        source="Liger-Kernel LayerNorm",
         version=LIGER,
         assumed=(*LAUNCH, "bias_rounding"),
         eps_default=1e-6,
@@ -130,7 +130,7 @@ ROWS = (
     Plan(
         name="flash-attn-rms-norm",
         norm="rms",
-        source="Dao-AILab/flash-attention, RMSNorm in Triton",
+        source="flash-attention RMSNorm, in Triton",
         version=FLASH,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -142,7 +142,7 @@ ROWS = (
     Plan(
         name="flash-attn-layer-norm",
         norm="layer",
-        source="Dao-AILab/flash-attention, LayerNorm in Triton",
+        source="flash-attention LayerNorm, in Triton",
         version=FLASH,
         assumed=(*LAUNCH, "bias_rounding"),
         eps_default=1e-5,
@@ -155,7 +155,7 @@ ROWS = (
     Plan(
         name="flash-attn-rms-csrc",
         norm="rms",
-        source="Dao-AILab/flash-attention, RMSNorm in the older CUDA source",
+        source="flash-attention RMSNorm, the older CUDA source",
         version=FLASH,
         assumed=LAUNCH,
         eps_default=1e-5,
@@ -166,7 +166,7 @@ ROWS = (
     Plan(
         name="quack-rms-norm",
         norm="rms",
-        source="Dao-AILab/quack, RMSNorm",
+        source="quack RMSNorm",
         version=QUACK,
         assumed=(*LAUNCH, "inverse"),
         eps_default=1e-6,
@@ -177,7 +177,7 @@ ROWS = (
     Plan(
         name="quack-layer-norm",
         norm="layer",
-        source="Dao-AILab/quack, LayerNorm",
+        source="quack LayerNorm",
         version=QUACK,
         assumed=(*LAUNCH, "inverse", "bias_rounding"),
         eps_default=1e-6,
@@ -189,7 +189,7 @@ ROWS = (
     Plan(
         name="xformers-rms-norm",
         norm="rms",
-        source="facebookresearch/xformers, rms_norm",
+        source="xformers rms_norm",
         version="commit ca6d2aa0",
         assumed=LAUNCH,
         eps_default=1e-6,

@@ -30,7 +30,7 @@ def test_each_row_says_whose_it_is():
         assert (plan.verified != DEFINITION) == bool(plan.version), plan.name
         assert plan.summary[-1] == ".", plan.name
         # A line of a listing has no room for a name that is longer.
-        assert len(plan.name) <= 25, plan.name
+        assert len(plan.name) <= 21, plan.name
 
 
 def test_definitions_come_first():
