@@ -97,7 +97,7 @@ def test_findings_follow_the_rows(name):
     rows, findings = rows_of(name), load(name).findings
     numbers = [
         column for column in rows.select_dtypes("number")
-        if column.startswith(("arithmetic", "total", "overflow", "bound_exceeded"))
+        if column.startswith(("arithmetic", "total", "overflow", "bound_exceeded", "against_"))
     ]  # fmt: skip
     before = findings(rows)
     zeros = findings(rows.assign(**dict.fromkeys(numbers, 0)))
