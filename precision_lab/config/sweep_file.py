@@ -172,8 +172,8 @@ def config_of(
         [None] if weights is None else checked(weights, CHECKS["weight_formats"], "weight_formats")
     )
     axes["kernels"] = [] if file.kernels is None else kernels(file.kernels, folder)
-    written = (() if axes["kernels"] else "late") if file.plans is None else file.plans
-    plan_axis = plan_grids(written) if written else []
+    only_kernels = file.plans is None and axes["kernels"]
+    plan_axis = [] if only_kernels else plan_grids("late" if file.plans is None else file.plans)
     input_axis = input_grids(file.inputs, folder)
     most = _most(axes, plan_axis, input_axis)
     if most > MANY and not many:
@@ -243,6 +243,11 @@ def _check_used(
                 f"{grid.place}: {grid.source.name} was captured from the norm "
                 f"{grid.source.capture().norm}, and the sweep's norm is {norms}"
             )
+    _check_formats(axes)
+
+
+def _check_formats(axes: Mapping[str, list[Any]]) -> None:
+    """Refuse a step that no plan has, and a format that nothing takes."""
     for step in filter(None, axes["exact"]):
         if not any(
             step in steps_of(plan, norm, True, True)
@@ -252,13 +257,11 @@ def _check_used(
         ):
             raise InputError(f"exact: none of the sweep's plans has the step {step}")
     for format in axes["formats"]:
-        if not any(kernel.takes(format) for kernel in axes["kernels"]) and not any(
-            can_run(plan, format) for plan in axes["plans"]
-        ):
-            if not axes["plans"]:
-                raise InputError(
-                    f"formats: the frameworks of all kernels have no type for {format}"
-                )
+        if any(kernel.takes(format) for kernel in axes["kernels"]):
+            continue
+        if not axes["plans"]:
+            raise InputError(f"formats: no kernel's framework has a type for {format}")
+        if not any(can_run(plan, format) for plan in axes["plans"]):
             raise InputError(
                 f"formats: every plan computes in {format}, which has no NaN to say that a value "
                 "left its range"
