@@ -85,7 +85,10 @@ class Errors(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """The errors of a whole row; without roundings all of them are 0."""
+    """The errors of a whole row.
+
+    `idle`: a merge with nothing forms the square of a mean, times 0.
+    """
 
     mean: Floats
     length: Floats
@@ -94,6 +97,7 @@ class Derived(NamedTuple):
     skew: float
     lost: Floats
     weight: float
+    idle: bool
 
 
 @lru_cache(maxsize=256)
@@ -120,6 +124,7 @@ def derived(n: int, source: Format, target: Format) -> Derived:
         skew=float(row.skew[0]) + SLACK,
         lost=row.lost,
         weight=float(row.weight[0]),
+        idle=not (layout.left and layout.vectors),
     )
 
 
@@ -220,7 +225,8 @@ class ChunkedWelford:
             error = np.minimum(error, reach)
         d = (reach + 2 * error) * (1 + u) + tiny
         # An overflow on the way voids the argument.
-        for size in (largest + error, d, d**2, d * errors.weight):
+        idle = (largest + error) * (1 + u) * errors.idle
+        for size in (largest + error, d, d**2, d * errors.weight, idle**2):
             limit = roundings.limited("sum", "sum", size * (1 + u) ** 2)
             error = np.where(np.isinf(limit), np.inf, error)
         return error
