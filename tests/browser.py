@@ -69,8 +69,8 @@ class Visit:
     def broken(self):
         """Images that did not come."""
         return self.page.evaluate(
-            "[...document.images].filter((image) => { image.loading = 'eager';"
-            " return image.complete && !image.naturalWidth; }).map((image) => image.src)"
+            "[...document.images].filter((image) => image.complete && !image.naturalWidth)"
+            ".map((image) => image.src)"
         )
 
 

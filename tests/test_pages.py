@@ -30,6 +30,7 @@ ANALYSIS = f"""
     from precision_lab.sweep import Sweep
 
     question = "Is a made-up norm well?"
+    words = {{"a_word_" * 30: "A long one.", "brief": "a_meaning_" * 30}}
 
     def sweep(*, full):
         return Sweep(plans=("late", "all-low"), formats=("float16", "float8_e4m3fn"),

@@ -135,8 +135,12 @@ def _words(rows: pd.DataFrame) -> dict[str, str]:
     }
     for name in rows["plan"].unique():
         base, _, changed = name.partition(" ")
-        summary = plans[base].summary if base in plans else ""
-        words[name] = f"{summary} Changed: {changed}." if changed else summary
+        # A plan of the analysis's own has its words there.
+        if base not in plans:
+            continue
+        words[base] = plans[base].summary
+        if changed:
+            words["plan switch=value"] = "that plan, but for the switch that is named"
     for name in rows["format"].unique():
         row = formats[name]
         words[name] = (
