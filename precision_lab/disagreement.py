@@ -34,8 +34,8 @@ LONG = (8, 17, 64, 300, 1024)
 MOST_ROWS, OUTPUTS = 8192, 2**17
 """How many long rows and outputs are looked at for each length, each gain and bias, each offset."""
 OFFSETS = (0.0, 64.0)
-MOST_STEPS = 400
-"""How often a row found among the long ones may be tried smaller."""
+MOST_STEPS, MOST_SIMPLER = 300, 64
+"""How often a long row may be tried smaller, and up to what length its values simpler."""
 SEED = 0
 
 
@@ -203,6 +203,8 @@ class Search:
 
     def _simpler(self, given: Given) -> Given:
         """Each value of x by as few bits as will do."""
+        if given.x.shape[1] > MOST_SIMPLER:
+            return given
         for place in range(given.x.shape[1]):
             value = given.x[0, place]
             choices = self.format.round(_simplifications(value, self.format.precision))

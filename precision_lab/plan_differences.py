@@ -126,7 +126,7 @@ def differences(
     Raises
     ------
     InputError
-        For unknown names, and where the plans compute different norms.
+        For unknown names, where the plans compute different norms, and for formats without NaN.
 
     Examples
     --------
@@ -139,6 +139,11 @@ def differences(
     pair = plans.find(one), plans.find(other)
     common = _norm_of(pair, norm)
     held = formats.find(format)
+    if not held.nan:
+        raise InputError(
+            f"{held.name} holds neither NaN nor infinity, which plans may come to: compare them in"
+            " float8_e4m3fn or wider"
+        )
     values = [plan.switches for plan in pair]
     switches = {
         switch: (values[0][switch], values[1][switch])

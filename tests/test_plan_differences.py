@@ -167,6 +167,8 @@ def test_bad_pairs_are_refused():
         differences("late", "erly")
     with pytest.raises(InputError, match="te-layer-norm computes the norm layer, and hf-llama rms"):
         differences("te-layer-norm", "hf-llama")
+    with pytest.raises(InputError, match=r"float4_e2m1fn holds neither NaN .* float8"):
+        differences("late", "early", format="float4_e2m1fn")
     with pytest.raises(InputError, match="'rms', not 'layer'"):
         differences("late", "hf-llama", norm="layer")
 
