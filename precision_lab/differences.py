@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,24 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 COLUMNS = ("against_differs", "against_ulp_max", "against_relative_rms")
+
+
+def outputs_digest(values: Floats) -> str:
+    """What names outputs: equal for the same bits of numbers, NaN the same as NaN.
+
+    Parameters
+    ----------
+    values
+        [rows, hidden], values of a format.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits of a SHA-256.
+    """
+    # Whatever sign and payload a NaN has.
+    plain = np.where(np.isnan(values), math.nan, values).astype("<f8")
+    return hashlib.sha256(plain.tobytes()).hexdigest()[:16]
 
 
 def differences(actual: Floats, other: Floats | None, format: Format) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from precision_lab.bounds import STEPS
 from precision_lab.cases import OWN
 from precision_lab.computed import of_case, other_of_case
-from precision_lab.differences import differences
+from precision_lab.differences import differences, outputs_digest
 from precision_lab.errors import ErrorReport, errors
 from precision_lab.formats import Format, formats
 from precision_lab.inputs import (
@@ -112,6 +112,7 @@ def measure(case: Case) -> dict[str, Any]:
         **_sizes(made),
         "scale_exponent": stored.exponent,
         **differences(held, other, output),
+        "outputs_digest": outputs_digest(held),
         **_worst(arithmetic, stored),
     }
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from precision_lab.differences import COLUMNS, differences
+from precision_lab.differences import COLUMNS, differences, outputs_digest
 from precision_lab.formats import formats
 
 BF16 = formats["bfloat16"]
@@ -29,6 +29,16 @@ def test_equal_outputs_do_not_differ():
 def test_a_neighbour_is_one_ulp_away():
     """One of two elements, by an ulp of 2^-7: the difference is measured against both."""
     assert [1, 1.0, pytest.approx(2**-7 / math.sqrt(2))] == found([1 + 2**-7, 1.0], [1.0, 1.0])
+
+
+def test_the_same_bits_have_the_same_name():
+    """NaN is the same as NaN whatever its sign; zeros of two signs and neighbours are not."""
+    names = [
+        outputs_digest(np.array([[1.0, value]]))
+        for value in (math.nan, -math.nan, 0.0, -0.0, 2.0, np.nextafter(2.0, 3.0))
+    ]
+    assert names[0] == names[1]
+    assert 5 == len(set(names))
 
 
 def test_zeros_of_two_signs_differ_by_nothing():

@@ -59,6 +59,7 @@ AGAINST = {
     "against_differs": "Outputs that are not the same bits as the other plan's.",
     "against_ulp_max": "The largest distance of both in ulp; infinite where one is not finite.",
     "against_relative_rms": "The root mean square of the difference, relative to the other's.",
+    "outputs_digest": "What names the outputs: equal for the same bits, NaN the same as NaN.",
 }
 LAST = {
     "versions": "What measured it: versions, and a digest of the code.",
