@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import Any
+
+import pandas as pd
 
 from precision_lab import charts
+from precision_lab.bounds import bound_terms
 from precision_lab.charts import joined, number, surviving
+from precision_lab.formats import formats
+from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.plans import plans
 from precision_lab.sweep import Sweep
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 question = "Which step of a low-precision norm costs most, and what does computing it exactly save?"
 IN_TURN = plans["all-low"].replace(order="sequential")
@@ -65,7 +68,7 @@ def sweep(*, full: bool) -> list[Sweep]:
 
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
-    """A table for each kind of inputs: steps down, formats across, a block a plan."""
+    """A table for each kind of inputs: steps down, formats across; and what bounds say of it."""
     found = []
     for inputs, part in _saved(rows).groupby("input", sort=False):
         told = part["gone"] | (part["saved"].abs() >= SHOWN)
@@ -83,7 +86,54 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
                 "format may as well be rounded.",
             )
         )  # fmt: skip
-    return found
+    return [*found, _expected(rows)]
+
+
+def _expected(rows: pd.DataFrame) -> charts.Chart:
+    """The part of each step in the bound of the plans that stay in the format."""
+    parts = _terms(rows)
+    worst = [f"the {step}" if step.isalpha() else step for step in parts["worst"].unique()]
+    each = " in each format and order" if len(worst) == 1 else ""
+    told = parts.groupby(["lane", "step"])["part"].transform("max") >= SHOWN
+    return charts.shares(
+        parts[told], name="steps-beforehand", x="column", y="step", panel="lane", value="part",
+        title=f"The bound proved beforehand blames {joined(worst)}{each}",
+        told=lambda part: f"{100 * part:.0f} %", largest=True, lost=("gone", "no bound"),
+        caption=f"{str(rows['input'].iloc[0]).capitalize()} inputs. The part of each step in the "
+        "largest error that the plan can make, as it is known before anything is computed: the "
+        "bound if this step alone rounds, over the sum of those of all steps. Where the sum may "
+        "pass the format's largest value there is no bound.",
+    )  # fmt: skip
+
+
+def _terms(rows: pd.DataFrame) -> pd.DataFrame:
+    """What each step adds to the bound, for the very inputs of the rows."""
+    low = {plan.name: plan for plan in (plans["all-low"], IN_TURN)}
+    first = rows[(rows["exact"] == "") & (rows["input"] == rows["input"].iloc[0])]
+    parts = []
+    for row in first[first["plan"].isin(list(low))].to_dict("records"):
+        given = {
+            name.removeprefix("parameter_"): value
+            for name, value in row.items()
+            if name.startswith("parameter_") and math.isfinite(value)
+        }
+        shape = {"hidden": row["hidden"], "seed": row["seed"]}
+        held = formats[row["format"]]
+        x = held.cast(make_inputs(row["input"], rows=row["rows"], **shape, **given))
+        gain = make_gain(row["gain"], **shape)
+        gain = None if gain is None else held.cast(gain)
+        terms = bound_terms(x, gain, eps=row["eps"], plan=low[row["plan"]])
+        # A sum that may overflow is infinite, and a part of it is no number.
+        whole = sum(terms.values()) if all(map(math.isfinite, terms.values())) else math.nan
+        parts += [
+            {
+                "lane": LANES[row["plan"]], "column": _column(row["format"]), "step": label,
+                "part": terms.get(step, 0.0) / whole, "gone": math.isinf(terms.get(step, 0.0)),
+                "worst": STEPS.get(max(terms, key=terms.__getitem__), "another step"),
+            }
+            for step, label in STEPS.items()
+        ]  # fmt: skip
+    return pd.DataFrame(parts)
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
@@ -139,13 +189,18 @@ def _saved(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with one step exact, beside the error with none and the part of it that is saved."""
     rows = surviving(rows).assign(
         lane=rows["plan"].map(LANES), gone=rows["arithmetic_rows_lost"] > 0,
-        column=rows["format"].str.replace("float8_", "float8_\n"),
+        column=rows["format"].map(_column),
     )  # fmt: skip
     keys = ["input", "plan", "format", "seed"]
     whole = rows[rows["exact"] == ""].set_index(keys)[ERROR].rename("whole")
     some = rows[rows["exact"] != ""].join(whole, on=keys)
     saved = 1 - some[ERROR] / some["whole"]
     return some.assign(step=some["exact"].map(STEPS), saved=saved)
+
+
+def _column(format: str) -> str:
+    """A format's name in two lines, where it is long."""
+    return format.replace("float8_", "float8_\n")
 
 
 def _change(saved: float) -> str:

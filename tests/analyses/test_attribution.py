@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from precision_lab.bounds import bound_terms
 from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.report import load
 from precision_lab.sweep import sweep
@@ -31,8 +32,7 @@ def rows():
 @cache
 def words():
     """The words of its figure."""
-    (figure,) = ANALYSIS.figures(rows())
-    return figure.alt
+    return ANALYSIS.figures(rows())[0].alt
 
 
 def error(name, *exact, late=False, early=False):
@@ -121,7 +121,22 @@ def test_rows_that_are_lost_have_no_error():
     told = rows()
     mine = (told["plan"] == "all-low") & (told["format"] == "float8_e4m3fn")
     lost = told.assign(arithmetic_rows_lost=told["arithmetic_rows_lost"].where(~mine, 3))
-    (figure,) = ANALYSIS.figures(lost)
+    figure = ANALYSIS.figures(lost)[0]
     assert "all in the format sum float8_e4m3fn: rows lost" in figure.alt
     assert "rows lost" not in words()
     assert "e4m3fn" not in ANALYSIS.findings(lost)[0]
+
+
+def test_what_the_bound_says_beforehand():
+    """It fears the sum most, which for sums in pairs is not what costs most in 16 bits."""
+    figure = ANALYSIS.figures(rows())[1]
+    assert figure.title.endswith("blames the sum in each format and order")
+    x = make_inputs("normal", rows=64, hidden=256, seed=0).astype(np.float16)
+    gain = make_gain("random", hidden=256, seed=0).astype(np.float16)
+    terms = bound_terms(x, gain, eps=1e-6, plan="all-low")
+    expected = 100 * terms["sum"] / sum(terms.values())
+    assert f"all in the format sum float16: {expected:.0f} %; " in figure.alt
+    # Sums of 256 squares may pass the 448 that the format holds, as far as the bound can tell.
+    assert "all in the format sum float8_e4m3fn: no bound" in figure.alt
+    other = ANALYSIS.figures(rows().assign(hidden=1))[1]
+    assert "the sum" not in other.title
