@@ -94,7 +94,8 @@ class Search:
     """
 
     def __init__(self, one: Plan, other: Plan, norm: Norm, format: Format) -> None:
-        self.plans = one, other
+        # tf32 is held in arrays of float32, whose type does not say it.
+        self.plans = one.formats_for(format, format), other.formats_for(format, format)
         self.norm = norm
         self.format = format
         self.tried = 0

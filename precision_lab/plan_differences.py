@@ -240,8 +240,8 @@ def _example(search: Search, given: Given) -> Example:
             eps=given.eps,
             weight_offset=float(plan.gain == "one_plus"),
         )
-        target = plan.formats_for(search.format, search.format).step_formats()["output"]
-        rounded.append(float(exact.round(target).astype(np.float64)[element]))
+        right = exact.round(plan.step_formats()["output"])
+        rounded.append(float(right.astype(np.float64)[element]))
         values.append(float(exact.value[element]))
     return Example(
         x=x,

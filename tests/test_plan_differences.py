@@ -149,6 +149,15 @@ def test_the_share_is_that_of_the_cast_order():
     assert 0.2 < there.differing / there.outputs < 0.3
 
 
+def test_a_format_that_arrays_do_not_tell():
+    """tf32 is held in float32, and yet a cast to it is none to float32."""
+    found = differences("late", "early", format="tf32")
+    assert not found.proved
+    assert 0.2 < found.differing / found.outputs < 0.3
+    for y in (*found.example.outputs, *found.example.right):
+        assert formats["tf32"].round(y) == y
+
+
 @pytest.mark.parametrize("switch", sorted(CHOICES))
 def test_every_switch_can_show(switch):
     """For each value of a switch but those that can hide an input is found, in float16."""
