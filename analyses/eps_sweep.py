@@ -19,6 +19,7 @@ question = "Which eps does anything, to which rows, and in which format must it 
 SOME = ("float32", "bfloat16", "float16", "float8_e4m3fn")
 EPS = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 USUAL = 1e-6
+SHEET = 4  # formats on a map
 SHRINKS = 2.0**-9  # half an ulp of a bfloat16 just above 1
 VISIBLY = f"{100 * SHRINKS:.1f} %"
 KINDS = {
@@ -43,16 +44,15 @@ words = {
 
 def sweep(*, full: bool) -> list[Sweep]:
     """Rows of ±2^k, whose mean square is 4^k in any format: all that rounds is eps and its sum."""
-    names = [name for name, row in formats.items() if row.nan and row.zero and row.bits <= 32]
-    rows = [
-        family("alternating", scale=2.0**k, spread=0.0) for k in range(-16, 5, 1 if full else 2)
-    ]
+    others = [name for name, row in formats.items() if row.nan and row.zero and row.bits <= 32]
+    names = dict.fromkeys((*SOME, *others)) if full else SOME
+    rows = [family("alternating", scale=2.0**k, spread=0.0) for k in range(-16, 5, 2)]
     return [
         Sweep(
             plans=_adds_in(name), against=_adds_in(name).replace(eps_place="missing"), inputs=rows,
             eps=EPS, formats="float64", hidden=16, rows=1, gains="none",
         )
-        for name in (names if full else SOME)
+        for name in names
     ]  # fmt: skip
 
 
@@ -65,21 +65,26 @@ def _adds_in(name: str) -> Plan:
 
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
-    """A map: eps down, rms of the row across, a block a format."""
+    """A map, or several of a few formats each: eps down, rms of the row across."""
     rows = _told(rows)
-    return [
-        charts.tiles(
-            rows, name="eps-by-rms", title=_title(rows), x="k", y="eps_text", panel="format",
-            kind="kind", kinds=KINDS, text="text", blank="counts, shrinks less", tick=power,
-            xlabel="rms of the row",
-            caption="What eps, by line, does to rows of a root mean square, by column, when the "
-            "mean square and eps are added in one format and all else is exact. Numbers: by how "
-            "much outputs shrink against those without eps; blue without a number: without eps the "
-            "row would be divided by 0. ∞: the row is lost, for its mean square is 0 in the "
-            "format, too; NaN: lost, for the sum of its squares is past the format's largest "
-            "value.",
-        )
-    ]  # fmt: skip
+    names = list(rows["format"].unique())
+    found = []
+    for at in range(0, len(names), SHEET):
+        part = rows[rows["format"].isin(names[at : at + SHEET])]
+        found.append(
+            charts.tiles(
+                part, name=f"eps-by-rms{f'-{1 + at // SHEET}' if at else ''}", title=_title(part),
+                x="k", y="eps_text", panel="format", kind="kind", kinds=KINDS, text="text",
+                blank="counts, shrinks less", tick=power, xlabel="rms of the row",
+                caption="What eps, by line, does to rows of a root mean square, by column, when "
+                "the mean square and eps are added in one format and all else is exact. Numbers: "
+                "by how much outputs shrink against those without eps; blue without a number: "
+                "without eps the row would be divided by 0. ∞: the row is lost, for its mean "
+                "square is 0 in the format, too; NaN: lost, for the sum of its squares is past the "
+                "format's largest value.",
+            )
+        )  # fmt: skip
+    return found
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
@@ -87,13 +92,13 @@ def findings(rows: pd.DataFrame) -> list[str]:
     rows = _told(rows)
     said = [f"{_title(rows)}."]
     usual = rows[rows["eps"] == USUAL]
-    ends = [
-        f"{power(part['k'].min())} in {name}"
+    ends = {
+        str(name): power(part["k"].min())
         for name, part in usual[usual["kind"] == "absorbed"].groupby("format", sort=False)
-    ]
+    }
     said.append(
-        f"An eps of {number(USUAL)} changes no bit of rows whose rms is at least {joined(ends)}: "
-        f"it is at most half an ulp of their mean square."
+        f"An eps of {number(USUAL)} changes no bit of rows whose rms is at least "
+        f"{_by_format(ends)}: it is at most half an ulp of their mean square."
         if ends
         else f"An eps of {number(USUAL)} changes some bit of rows of each of the rms."
     )
@@ -116,10 +121,10 @@ def _between(rows: pd.DataFrame) -> list[str]:
     fine = rows[_fine(rows)]
     counts = {name: int((fine["format"] == name).sum()) for name in rows["format"].unique()}
     each = len(rows) // len(counts)
-    told = [f"{count or 'none'} in {name}" for name, count in counts.items()]
+    told = {name: str(count or "none") for name, count in counts.items()}
     said = (
         f"Of {each} pairs of eps and rms, those in which eps counts and shrinks outputs by less "
-        f"than {VISIBLY}: {joined(told)}."
+        f"than {VISIBLY}: {_by_format(told)}."
     )
     return [said]
 
@@ -127,12 +132,10 @@ def _between(rows: pd.DataFrame) -> list[str]:
 def _lost(rows: pd.DataFrame) -> list[str]:
     """Rows that an eps of 0 leaves to be divided by 0."""
     gone = rows[(rows["kind"] == "vanishes") & (rows["arithmetic_rows_inf"] > 0)]
-    told = [
-        f"{power(part['k'].max())} in {name}" for name, part in gone.groupby("format", sort=False)
-    ]
+    told = {str(name): power(part["k"].max()) for name, part in gone.groupby("format", sort=False)}
     said = (
         f"Under an eps that is 0, rows whose squares are 0, too, are divided by 0: up to an rms of "
-        f"{joined(told)}."
+        f"{_by_format(told)}."
     )
     return [said] if told else []
 
@@ -140,12 +143,20 @@ def _lost(rows: pd.DataFrame) -> list[str]:
 def _title(rows: pd.DataFrame) -> str:
     """Which eps each format makes zero, and where the usual one is absorbed."""
     zero = rows[rows["kind"] == "vanishes"].groupby("format", sort=False)["eps"].max()
-    told = [f"up to {_written(eps)} in {name}" for name, eps in zero.items()]
+    told = {str(name): f"up to {_written(eps)}" for name, eps in zero.items()}
     fine = rows[_fine(rows)]["format"]
     names = set(rows["format"]) - set(zero.index) - set(fine)
     either = [name for name in rows["format"].unique() if name in names]
     rest = f"; in {joined(either)} it does nothing or shrinks visibly" if either else ""
-    return f"An eps is 0 {joined(told) if told else 'in none of the formats'}{rest}"
+    return f"An eps is 0 {_by_format(told) if told else 'in none of the formats'}{rest}"
+
+
+def _by_format(told: dict[str, str]) -> str:
+    """What is so in which formats, those that share it together."""
+    groups: dict[str, list[str]] = {}
+    for name, text in told.items():
+        groups.setdefault(text, []).append(name)
+    return ", ".join(f"{text} in {joined(names)}" for text, names in groups.items())
 
 
 def _fine(rows: pd.DataFrame) -> pd.Series[bool]:
