@@ -87,6 +87,8 @@ def find_kernel(
         return _plan(kernel, name=name, norm=norm)
     if not isinstance(kernel, str) and not callable(kernel):
         raise InputError(f"the kernel is {kernel!r}: give file.py:function or a callable")
+    if isinstance(kernel, str) and "\0" in kernel:
+        raise InputError(f"{kernel!r} names no function, for it has a null byte")
     # First, so that what is missing is told before a file that needs it fails to be imported.
     version = bridge.version(device) if framework == "torch" else ""
     told = _written(kernel, folder) if isinstance(kernel, str) else _callable(kernel)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 
 from precision_lab import doctor
 from precision_lab.cli.meanings import meanings
+from precision_lab.inputs import captures
 
 
 def test_conformance_passes_and_fails(lab):
@@ -74,6 +77,21 @@ def test_doctor_tells_a_wrong_answer(lab, monkeypatch):
     assert ran.code == 1
     assert "truth:rms: found" in ran.out
     assert "DIFFERS" in ran.out
+
+
+def test_doctor_tells_a_capture_that_was_cut_short(lab, monkeypatch, tmp_path):
+    """A packaged file that is damaged, or holds other values, is found by its name."""
+    row = captures["minilm"]
+    content = row.path.read_bytes()
+    (tmp_path / "short.safetensors").write_bytes(content[: len(content) // 2])
+    (tmp_path / "other.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    for name, words in (("short", "is"), ("other", "[0-9a-f]{12}")):
+        damaged = dataclasses.replace(row, path=tmp_path / f"{name}.safetensors")
+        monkeypatch.setitem(captures._rows, "minilm", damaged)
+        ran = lab("doctor", "--json")
+        wrong = [check for check in ran.data["checks"] if not check["passed"]]
+        assert (1, ["capture:minilm"]) == (ran.code, [check["name"] for check in wrong])
+        assert re.search(words, wrong[0]["found"])
 
 
 def test_doctor_tells_flushed_subnormals(tmp_path):

@@ -114,6 +114,8 @@ def test_callables_of_this_process():
     [
         ({"kernel": "no/such.py:f"}, "no/such.py cannot be imported: FileNotFoundError"),
         ({"kernel": "norms.py"}, "names no function"),
+        ({"kernel": "a\0.py:f"}, "names no function, for it has a null byte"),
+        ({"kernel": "..:f"}, ".. cannot be imported"),
         ({"kernel": "{file}:mne"}, "has no function 'mne': the nearest .* mine"),
         ({"kernel": "math:sqrt"}, "math:sqrt is no kernel: it takes .* is called with"),
         ({"kernel": "fractions:Fraction"}, "fractions:Fraction is a class: give a function"),
