@@ -54,7 +54,7 @@ def exceeding(inputs, eps, plan, norm, *, share=1.0):
 
 def computed():
     """Each norm of each plan, of plans with the same switches the first alone."""
-    first = {(plan.norm, *plan.switches.values()): plan for plan in reversed(plans.values())}
+    first = {(plan.norm, *plan.switches.values()): plan for plan in [*plans.values()][::-1]}
     return [
         (plan.name, norm)
         for plan in first.values()
