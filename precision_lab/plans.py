@@ -9,8 +9,10 @@ source alone: the implementation has not been run beside it.
 from __future__ import annotations
 
 from precision_lab.catalogue import (
+    flax,
     frameworks,
     inference,
+    onnxruntime,
     originals,
     torch,
     training,
@@ -51,6 +53,8 @@ plans: Table[Plan] = Table(
         ),
         *torch.ROWS,
         *transformers.ROWS,
+        *onnxruntime.ROWS,
+        *flax.ROWS,
         *frameworks.ROWS,
         *originals.ROWS,
         *training.ROWS,

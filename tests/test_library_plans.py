@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 from conftest import optional
+from library_inputs import EPS, FORMATS, HIDDEN, KINDS, differing, made, shift
 
 from precision_lab.emulate import emulate
 from precision_lab.formats import formats
@@ -24,11 +25,6 @@ MODULES = {
     "hf-gemma3n": ("transformers.models.gemma3n.modeling_gemma3n", "Gemma3nRMSNorm"),
     "hf-olmo2": ("transformers.models.olmo2.modeling_olmo2", "Olmo2RMSNorm"),
 }
-FORMATS = ("bfloat16", "float16", "float32")
-HIDDEN = (7, 15, 576, 769, 4100)
-EPS = (1e-5, 1e-6, 1e-12)
-KINDS = ("ordinary", "spread", "offset", "tiny", "subnormal", "large", "special", "constant")
-ROWS = 12
 
 WITH_AVX2 = ("AVX2", "AVX512")
 """The code of torch that torch-layer-norm describes: ATEN_CPU_CAPABILITY=avx2 and above."""
@@ -49,18 +45,6 @@ def to_torch(array):
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.uint16).copy()).view(torch.bfloat16)
     return torch.from_numpy(array.copy())
-
-
-def bits(array):
-    """The bits of an array, every NaN the same."""
-    kind = np.uint32 if array.dtype.itemsize == 4 else np.uint16
-    return np.where(np.isnan(array.astype(np.float32)), kind(0xFFFF), array.view(kind))
-
-
-def differing(expected, actual):
-    """How many elements differ in a bit, signs of zeros included."""
-    assert (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
-    return int((bits(expected) != bits(actual)).sum())
 
 
 def to_numpy(tensor, dtype):
@@ -85,32 +69,7 @@ def affine(plan, format, hidden):
     """A bias for a layer norm, none for an rms norm."""
     if plans[plan].norm == "rms":
         return None
-    return made("bias", format, hidden, rows=1)[0][0]
-
-
-def made(kind, format, hidden, rows=ROWS):
-    """Rows of a kind and a gain of both signs, in a format."""
-    row = formats[format]
-    rng = np.random.default_rng([hidden, row.bits, len(kind)])
-    x, gain = rng.standard_normal((rows, hidden)), rng.standard_normal(hidden)
-    match kind:
-        case "spread":
-            x = x * np.exp2(rng.integers(-12, 13, x.shape))
-        case "offset":
-            x = x + 300
-        case "tiny":
-            x = x * 1e-4
-        case "subnormal":
-            x = x * row.tiny
-        case "large":
-            # In bf16 and float32 squares overflow: what is left are zeros of both signs.
-            x = row.largest * rng.uniform(-1, 1, x.shape)
-        case "special":
-            x[:, min(3, hidden - 1)] = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], rows)
-            x[0], x[1], x[2] = 0.0, -0.0, 1.5
-        case "constant":
-            x = np.repeat(x[:, :1], hidden, axis=1) * np.exp2(np.arange(rows) - 4)[:, None]
-    return row.cast(x), row.cast(gain)
+    return shift(format, hidden)
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
@@ -185,13 +144,13 @@ def test_layer_norm_without_weight_or_bias(format, hidden):
     bias = affine(plan.name, format, hidden)
     for kind in KINDS:
         x, gain = made(kind, format, hidden)
-        for weight, shift in ((gain, bias), (gain, None), (None, bias), (None, None)):
-            parts = [None if part is None else to_torch(part) for part in (weight, shift)]
+        for weight, added in ((gain, bias), (gain, None), (None, bias), (None, None)):
+            parts = [None if part is None else to_torch(part) for part in (weight, added)]
             y = torch.nn.functional.layer_norm(to_torch(x), x.shape[-1:], *parts)
             expected = to_numpy(y, x.dtype)
-            assert 0 == differing(expected, emulate(x, weight, shift, eps=1e-5, plan=plan)), kind
+            assert 0 == differing(expected, emulate(x, weight, added, eps=1e-5, plan=plan)), kind
             other = plan.replace(absent_bias="none")
-            told += differing(expected, emulate(x, weight, shift, eps=1e-5, plan=other))
+            told += differing(expected, emulate(x, weight, added, eps=1e-5, plan=other))
     assert told > 0 or hidden == 1
 
 
