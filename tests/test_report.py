@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import precision_lab
-from precision_lab.report import Page, analyses, build, library, load, place, rows_of
+from precision_lab.report import Page, Table, analyses, build, library, load, place, rows_of
 from precision_lab.report.tables import worst_cases
 from precision_lab.report.twin import twin
 from precision_lab.results_file import StoppedError
@@ -206,7 +206,10 @@ def test_any_rows_read_back(count):
         "versions": ["{}"] * count,
         "key": ["k"] * count,
     })  # fmt: skip
-    page = Page(name="x", question="?", status="done", command="", rows=rows)
+    table = Table(title="T", rows=[{"a": 1, "b": "é"}])
+    page = Page(name="x", question="?", status="done", command="", rows=rows, tables=(table,))
+    expected = {"title": "T", "note": "", "columns": ["a", "b"], "rows": [["1", "é"]]}
+    assert [expected] == strict(twin(page))["tables"]
     same_rows(told(rows), rows_of(strict(twin(page))))
 
 

@@ -8,7 +8,7 @@ they read back exactly; JSON has no NaN and no infinity, so in the columns that 
 the texts ``nan``, ``inf`` and ``-inf`` are floats. `rows_of` reads all that back.
 
 Not here, since the results file has them: the key of each case, and trailing zeros of hexadecimal
-numbers. What rows say of their plan stands once, under ``plans``.
+numbers. What rows say of their plan stands once, under ``plans``. ``tables`` are the page's own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,17 @@ def twin(page: Page) -> str:
         "provenance": {"command": page.command, "results": page.results},
     }
     text = json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False).removesuffix("\n}")
-    parts = [f' "{name}": {_lines(part)}' for name, part in _packed(page.rows).items()]
+    tables = [
+        {
+            "title": table.title,
+            "note": table.note,
+            "columns": list(table.columns),
+            "rows": [[cell.text for cell in line] for line in table.lines],
+        }
+        for table in page.tables
+    ]
+    packed = {"tables": tables, **_packed(page.rows)}
+    parts = [f' "{name}": {_lines(part)}' for name, part in packed.items()]
     return ",\n".join([text, *parts]) + "\n}\n"
 
 
