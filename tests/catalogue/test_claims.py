@@ -35,6 +35,13 @@ def share(one, other, format):
     return np.mean(left.view(np.uint16) != right.view(np.uint16))
 
 
+def step(name, wanted, x, weight=None, *, eps, **switches):
+    """What one step of a plan holds for its first row."""
+    trace = []
+    emulate(x, weight, eps=eps, plan=plans[name].replace(**switches), trace=trace)
+    return float(next(step.values.flat[0] for step in trace if step.name == wanted))
+
+
 class TestReleasesOfTorch:
     """What releases of torch were measured to give on a CPU, fp16."""
 
@@ -98,6 +105,18 @@ class TestEps:
             assert 0 == filled(name, 0.0, eps=1e-8)
             assert 1 == filled(name, 300.0, eps=1e-6)
 
+    @pytest.mark.parametrize(
+        ("eps", "expected"),
+        [
+            (1e-3, 1.0004e-3), (1e-5, 1.0014e-5), (1e-6, 1.0133e-6), (1e-7, 1.1921e-7),
+            (1.5625e-7, 1.7881e-7), (1e-8, 0.0), (1e-12, 0.0),
+        ],
+    )  # fmt: skip
+    def test_what_float16_makes_of_eps(self, eps, expected):
+        """torch up to 2.6 adds another eps than it was given, for fp16 inputs."""
+        held = step("torch-2.6-rms-norm", "eps", np.float16([[1.0]]), eps=eps)
+        assert pytest.approx(expected, rel=1e-4) == held
+
     def test_layer_norm_of_gpt2(self):
         """Nothing is widened: a row of ±300 overflows, and all its outputs are 0."""
         x = np.float16([[300, -300] * 4])
@@ -143,6 +162,39 @@ class TestCastOrder:
         y = emulate(x, formats["bfloat16"].cast(w), eps=0.0, plan=wide)
         assert [1 + 2.0**-8, -(1 + 1.5 * 2.0**-7)] == y[0].tolist()
 
+    @pytest.mark.parametrize(
+        ("weight", "expected"),
+        [(0.00390625, 1.0), (0.001, 1.0), (0.05005, 1.046875), (15.8125, 16.75), (-0.996, 2**-8)],
+    )
+    def test_an_offset_of_one_in_the_weights_format(self, weight, expected):
+        """What bf16 makes of 1 + w."""
+        x, w = (formats["bfloat16"].cast([[value]]) for value in (1.0, weight))
+        assert expected == step("litgpt-gemma", "weight", x, w[0], eps=1e-6)
+
+    @pytest.mark.parametrize("format", NARROW)
+    def test_gains_that_hide_the_cast_order(self, format):
+        """Without a gain, with gain 1 and with powers of two early is late."""
+        x, _ = normal(format)
+        for values in (None, np.ones(1024), 2.0 ** (np.arange(1024) % 5 - 2)):
+            weight = None if values is None else format.cast(values)
+            late, early = (
+                emulate(x, weight, eps=1e-6, plan=name).astype(np.float64)
+                for name in ("te-rms-norm-general", "vllm-rms-norm")
+            )
+            assert np.mean(late != early) < 1e-3
+
+    def test_the_gain_folded_into_the_reciprocal(self):
+        """x·(r·g) differs from (x·r)·g in a third of float32's outputs, and hardly in bf16's."""
+        x, weight = (formats["float32"].cast(part) for part in normal(formats["float32"]))
+        product = plans["onednn-rms-norm"].replace(inverse="rsqrt")
+        one, other = (
+            emulate(x, weight, eps=1e-6, plan=plan)
+            for plan in (product, product.replace(apply="centred"))
+        )
+        assert 0.3 < np.mean(one != other) < 0.4
+        folded = product.replace(apply="centred")
+        assert share(product, folded, formats["bfloat16"]) < 1e-4
+
     def test_apex_adds_the_bias_in_the_output_format(self):
         """Early plans round three times: after the norm, the weight and the bias."""
         target = formats["bfloat16"]
@@ -161,11 +213,18 @@ class TestVariance:
     """One pass, and its missing clamp."""
 
     @pytest.mark.parametrize(
-        "row", [[40000, 40001, 40002, 40003], [80000, 80001, 80002, 80003], [1234] * 256]
+        ("row", "variance"),
+        [
+            ([40000, 40001, 40002, 40003], -128.0),
+            ([80000, 80001, 80002, 80003], -512.0),
+            ([1234] * 256, -3.25),
+        ],
     )
-    def test_one_pass_can_be_negative(self, row):
+    def test_one_pass_can_be_negative(self, row, variance):
         """llama.cpp's CUDA norm on rows far from 0, summed in turn: NaN, where two passes work."""
         x = np.float32([row])
+        found = step("llama-cpp-norm-cuda", "variance", x, eps=1e-5, order="sequential")
+        assert variance == found
         one_pass = plans["llama-cpp-norm-cuda"].replace(order="sequential")
         assert np.isnan(emulate(x, eps=1e-5, plan=one_pass)).all()
         assert np.isfinite(emulate(x, eps=1e-5, plan="llama-cpp-norm-cpu")).all()
