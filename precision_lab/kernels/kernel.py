@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FRAMEWORKS = ("numpy", "torch")
 DEVICES = ("cpu", "cuda")
+STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 HERE = "in this process "
 """How the place of a callable begins that has none but this process."""
 CALLED = "(x, weight, bias, eps)"
@@ -164,7 +165,7 @@ class Kernel:
                 "that has y"
             )
         try:
-            y: NDArray[Any] = bridge.array(given) if self.framework == "torch" else given
+            y = bridge.array(given) if self.framework == "torch" else np.asarray(given)
             format_of(y)
         except Exception as error:
             # On an accelerator this is where its errors show.
@@ -175,11 +176,12 @@ class Kernel:
 
 def _hint(function: Callable[..., Any], error: RefusedError) -> str:
     """What to do about a function that was made to be called in another way."""
-    if not isinstance(error.__cause__, TypeError):
-        return ""
     names = parameters(function)
-    told = CALLED.strip("()").split(", ")
-    return "" if names in (None, told) else f"; {_mismatch(names)}"
+    if not isinstance(error.__cause__, TypeError) or names is None:
+        return ""
+    # It could be called, so what counts is whether the second is a weight, gamma, gain or scale.
+    fits = len(names) < 2 or names[1].startswith(("*", "w", "g", "scale"))
+    return "" if fits else f"; {_mismatch(names)}"
 
 
 def _mismatch(names: list[str] | None) -> str:
@@ -193,7 +195,7 @@ def parameters(function: Callable[..., Any]) -> list[str] | None:
     """The names of a function's parameters, None where it does not tell."""
     try:
         return [
-            ("*" * (found.kind - 1) if found.kind in (2, 4) else "") + name
+            STARS.get(found.kind, "") + name
             for name, found in inspect.signature(function).parameters.items()
         ]
     except (TypeError, ValueError):

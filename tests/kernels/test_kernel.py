@@ -189,6 +189,14 @@ def test_other_arguments_are_hinted_at():
     with pytest.raises(InputError, match=r"takes \(input, normalized_shape, weight, eps\)"):
         find_kernel(theirs)(X, eps=1e-6)
 
+    def ours(x, gamma, beta, epsilon, **others):
+        return x + "one"
+
+    with pytest.raises(InputError, match=r"raised \w*TypeError: [^;]*$"):
+        find_kernel(ours)(X, eps=1e-6)
+    with pytest.raises(InputError, match=r"takes \(x, \*args, eps, \*\*others\)"):
+        find_kernel(lambda x, *args, eps, **others: x)
+
 
 def test_error_state_and_streams_stay(capsys):
     """NumPy's error state is what it was, and prints go to standard error."""
