@@ -33,6 +33,7 @@ def small(grid):
         if source.kind == "capture":
             names = [layer.name for layer in captures[source.name].load().layers]
             kept = [name for name in names if "post_attention" not in name]
+            kept = list(source.layers) or kept
             sources.append(capture(source.name, *(kept if source.name == "smollm2" else kept[:2])))
         else:
             sources.append(source)
