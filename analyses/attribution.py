@@ -129,7 +129,7 @@ def _terms(rows: pd.DataFrame) -> pd.DataFrame:
             {
                 "lane": LANES[row["plan"]], "column": _column(row["format"]), "step": label,
                 "part": terms.get(step, 0.0) / whole, "gone": math.isinf(terms.get(step, 0.0)),
-                "worst": STEPS.get(max(terms, key=terms.__getitem__), "another step"),
+                "worst": STEPS.get(next(iter(terms)), "another step"),
             }
             for step, label in STEPS.items()
         ]  # fmt: skip
@@ -140,10 +140,11 @@ def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
     found = _saved(rows)
     said = [f"{_title(found[found['input'] == part])}." for part in found["input"].unique()[:1]]
+    several = len(found["input"].unique()) > 1
     for (inputs, lane), part in found.groupby(["input", "lane"], sort=False):
         best = _costliest(part)
         told = [
-            f"{step} in "
+            f"an exact {step} in "
             + joined(
                 f"{name} (from {number(row['whole'])} to {number(row[ERROR])})"
                 for name, row in best.items()
@@ -151,10 +152,9 @@ def findings(rows: pd.DataFrame) -> list[str]:
             )
             for step in dict.fromkeys(row["step"] for row in best.values())
         ]
-        start = f"{str(lane).capitalize()}, {inputs} inputs"
+        start = f"{str(lane).capitalize()}{f', {inputs} inputs' if several else ''}"
         said.append(
-            f"{start}: of all steps the one whose exact computation lowers the relative error most "
-            f"is {'; '.join(told)}."
+            f"{start}: the relative error falls most with {', with '.join(told)}."
             if told
             else f"{start}: none of its steps, computed exactly, lowers the error."
         )

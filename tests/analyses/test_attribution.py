@@ -95,7 +95,7 @@ def test_the_costliest_step_is_named():
     first, *others = ANALYSIS.findings(rows())
     assert first.endswith("; summed in turn, the sum in each format.")
     assert "1/√ in float16 and bfloat16, the sum in e4m3fn and e5m2; " in first
-    assert any(text.startswith("Float32, cast early") and "cast before gain in" in text
+    assert any(text.startswith("Float32, cast early: ") and "an exact cast before gain in" in text
                for text in others)  # fmt: skip
 
 

@@ -36,6 +36,7 @@ gains = ["none", "random"]
 biases = "none"
 scales = ["none", "per_tensor"]
 exact = ["none", "eps"]
+against = ["none", "late"]
 
 [[inputs]]
 family = "normal"
@@ -93,6 +94,7 @@ class TestMeaning:
             gains=["none", "random"],
             scales=["none", "per_tensor"],
             exact=["none", "eps"],
+            against=["none", "late"],
             inputs=[
                 family("normal", scale=1.0).replace(seeds=(7,)),
                 family("normal", scale=16.0).replace(seeds=(7,)),
@@ -311,6 +313,7 @@ class TestRefusals:
             ("version = 1\ngains = 'randm'", "gains: unknown gain 'randm': the nearest is random"),
             ("version = 1\nexact = 'sqare'", "exact: unknown step 'sqare': the nearest are square"),
             ("version = 1\nexact = ['none', 'fold']", "exact: none of the .* has the step fold"),
+            ("version = 1\nagainst = 'erly'", "against: unknown plan 'erly'"),
             ("version = 1\nexakt = 'sum'", "unknown key 'exakt': the nearest is exact"),
             ("version = 1\nscales = 'tensor'", "scales: unknown scale 'tensor'.*per_tensor"),
             ("version = 1\ninputs = 'norml'", "inputs: unknown input 'norml'.*normal"),
