@@ -157,7 +157,8 @@ def assert_enclosed(plan, trace, derived):
 @given(data=st.data())
 def test_each_step_alone_stays_within_its_own_term(format, data):
     """With every step exact but one, the error is within that step's part of the bound."""
-    plan = data.draw(random_plans(formats=(format, "float64"), outputs=(format,)))
+    orders = ("pairwise", "torch-cascade", "mlas", "ynn")
+    plan = data.draw(random_plans(formats=(format, "float64"), outputs=(format,), orders=orders))
     norm = data.draw(st.sampled_from(["rms", "layer"]))
     if not computes(plan, norm):
         return

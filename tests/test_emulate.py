@@ -367,7 +367,7 @@ def test_the_trace_tells_every_step_in_order():
 
 
 @settings(max_examples=60)
-@given(plan=random_plans(), layer=st.booleans())
+@given(plan=random_plans(orders=("pairwise", "torch-cascade", "mlas")), layer=st.booleans())
 def test_every_step_is_known_by_name(plan, layer):
     """No plan has a step that the bounds do not know, and none has two of one name."""
     if not computes(plan, "layer" if layer else "rms"):
@@ -380,7 +380,7 @@ def test_every_step_is_known_by_name(plan, layer):
 
 
 @settings(max_examples=60)
-@given(plan=random_plans(), layer=st.booleans())
+@given(plan=random_plans(orders=("pairwise", "torch-cascade", "mlas")), layer=st.booleans())
 def test_steps_can_be_made_exact(plan, layer):
     """With every step of its trace exact, any plan is the same plan in float64."""
     if not computes(plan, "layer" if layer else "rms"):
