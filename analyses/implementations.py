@@ -41,6 +41,7 @@ words = {
     "from its source alone": "written after the implementation's source, which was not run beside "
     "it",
     "a definition": "nobody's implementation: late, early and all-low",
+    "usual error": "what 99 % of outputs stay within, of the plan in the middle of its kind",
     "statistic": "the mean of squares (RMSNorm) or the mean and the variance (LayerNorm) of a row",
     "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
     "rounds to none of these",
@@ -103,10 +104,10 @@ def _message(part: pd.DataFrame) -> str:
     """How many implementations there are, how many results, and what is usual for each cast."""
     errors = part.groupby(["kind", "plan"], sort=False)[ERROR].max().dropna()
     usual = errors.groupby("kind", sort=False).median()
-    told = joined(f"{at_most(error)} {CASTS[str(cast)]}" for cast, error in usual.items())
+    told = joined(f"{at_most(error)} ulp {CASTS[str(cast)]}" for cast, error in usual.items())
     return (
         f"{_where(part)}: {part['plan'].nunique()} plans, {part['bits'].nunique()} "
-        f"results; 99 % of outputs, in ulp, of the middle one: {told}"
+        f"results; the usual error is {told}"
     )
 
 

@@ -71,7 +71,7 @@ def test_the_headline_counts_plans_and_results():
 
 def test_casts_are_told_apart():
     """At the end ½ ulp, before the gain more than 1, all in the format more than that."""
-    found = re.findall(r"([\d.]+) (?=cast at|cast before|all in)", findings()[0])
+    found = re.findall(r"([\d.]+) ulp (?=cast at|cast before|all in)", findings()[0])
     late, early, low = map(float, found)
     assert late <= 0.5
     assert 1 < early < low
