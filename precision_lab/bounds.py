@@ -40,7 +40,7 @@ chapters 2 to 4; for the sums see `sum_errors`.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from precision_lab.formats import format_of
 from precision_lab.moments import Moments, Rows
 from precision_lab.norms import Inputs, Norm, check
 from precision_lab.plans import Operation, Plan, plans, scaled_eps
-from precision_lab.roundings import SLACK, TINY, Interval, Roundings
+from precision_lab.roundings import SLACK, TINY, Approximation, Interval, Roundings
 from precision_lab.statistic_bounds import Statistic
 
 if TYPE_CHECKING:
@@ -183,34 +183,6 @@ def bound_terms(
 
 def _largest(part: Floats, size: Floats) -> float:
     return float(np.max((part / size)[np.broadcast_to(size > 0, part.shape)], initial=0.0))
-
-
-class Approximation(NamedTuple):
-    """A number in float64, and how far from it the true and the computed one may each lie.
-
-    The computed one lies no farther from the true one either.
-    """
-
-    near: Floats
-    error: Floats
-
-    @property
-    def size(self) -> Floats:
-        """The largest magnitude of the computed one."""
-        return np.abs(self.near) + self.error
-
-    def times(self, other: Approximation) -> Approximation:
-        """The product, without a rounding of its own."""
-        error = self.error * other.size + (self.size + self.error) * other.error
-        return Approximation(self.near * other.near, error)
-
-    def plus(self, other: Approximation) -> Approximation:
-        """The sum, without a rounding of its own."""
-        return Approximation(self.near + other.near, self.error + other.error)
-
-    def off_by(self, more: Floats) -> Approximation:
-        """The same with a larger error."""
-        return Approximation(self.near, self.error + more)
 
 
 class _Bound:

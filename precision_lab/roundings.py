@@ -41,6 +41,34 @@ class Interval(NamedTuple):
         return Interval(np.maximum(self.low * (1 - SLACK), 0.0), self.high * (1 + SLACK))
 
 
+class Approximation(NamedTuple):
+    """A number in float64, and how far from it the true and the computed one may each lie.
+
+    The computed one lies no farther from the true one either.
+    """
+
+    near: Floats
+    error: Floats
+
+    @property
+    def size(self) -> Floats:
+        """The largest magnitude of the computed one."""
+        return np.abs(self.near) + self.error
+
+    def times(self, other: Approximation) -> Approximation:
+        """The product, without a rounding of its own."""
+        error = self.error * other.size + (self.size + self.error) * other.error
+        return Approximation(self.near * other.near, error)
+
+    def plus(self, other: Approximation) -> Approximation:
+        """The sum, without a rounding of its own."""
+        return Approximation(self.near + other.near, self.error + other.error)
+
+    def off_by(self, more: Floats) -> Approximation:
+        """The same with a larger error."""
+        return Approximation(self.near, self.error + more)
+
+
 @dataclass(frozen=True)
 class Roundings:
     """What the steps of a plan may add to a value.
