@@ -104,8 +104,8 @@ class Plan:
     statistic
         ``mean_square`` of x (in a layer norm of x − mean, which makes it ``two_pass``);
         ``two_pass`` mean, then the mean square of the deviations; ``one_pass`` E[x²] − E[x]²,
-        negative at times; ``one_pass_clamped`` no less than 0; ``welford`` in turn, whatever
-        `order` says. In an rms norm these four are a fault: the statistic subtracts the mean, and x
+        negative at times; ``one_pass_clamped`` no less than 0; ``welford`` in turn, or as the
+        order has it. In an rms norm these four are a fault: the statistic subtracts the mean, and x
         itself does not. ``two_pass_plus_square``, of rms norms only, is none: it adds the square of
         the mean to the variance again, which makes it the mean of squares.
     inverse
@@ -127,7 +127,9 @@ class Plan:
     absent_bias
         ``zero``: where there is no bias, +0 is added all the same, which makes +0 of −0.
     order
-        The order of every sum, a name from `reduce.orders`.
+        The order of every sum, a name from `reduce.orders`. Two have ways of their own with some
+        statistics, all in the format of the sum: ``torch-cascade`` computes ``welford`` in chunks,
+        and ``mlas`` fuses squares into their sum, the mean before ``two_pass`` in float64.
     prescale
         Values are multiplied by a power of two s before they are squared, and eps by s², so that
         the function stays the same: ``constant`` s = 2^-8, the largest that lets no float16
