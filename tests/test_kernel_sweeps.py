@@ -304,6 +304,14 @@ class TestFaults:
         assert not Path("rows.sqlite").exists()
 
 
+def saved(path) -> int:
+    """How many rows a file has, which may not be there yet."""
+    try:
+        return len(read(path))
+    except InputError:
+        return 0
+
+
 class TestFiles:
     """Results files with kernels in them."""
 
@@ -338,19 +346,24 @@ class TestFiles:
         """Killed at some moment, the sweep goes on and gives the same bytes."""
         (tmp_path / "s.toml").write_text(
             "version = 1\nplans = 'late'\nkernels = ['norms.py:plain', 'norms.py:wide']\n"
-            "seeds = [0, 1, 2, 3, 4, 5]\nhidden = 9\nrows = 2\neps = 1e-5\n"
+            "seeds = [0, 1, 2, 3, 4, 5]\nhidden = 1024\nrows = 40\neps = 1e-5\n"
         )
-        command = [sys.executable, "-m", "precision_lab", "sweep", str(tmp_path / "s.toml"),
-                   "--out", str(tmp_path / "killed.sqlite"), "--jobs", "1"]  # fmt: skip
+        command = [sys.executable, "-m", "precision_lab", "sweep", "s.toml", "--jobs", "1", "--out"]
         root = Path(__file__).parents[1]
-        environment = {**os.environ, "PYTHONPATH": str(root)}
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
-        for seconds in (0.9, 1.3):
-            with subprocess.Popen(command, **quiet) as process:
-                time.sleep(seconds)
+        quiet = {
+            "cwd": tmp_path,
+            "env": {**os.environ, "PYTHONPATH": str(root)},
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL,
+        }
+        for wanted in (1, 4):
+            with subprocess.Popen([*command, "killed.sqlite"], **quiet) as process:
+                while process.poll() is None and saved(tmp_path / "killed.sqlite") < wanted:
+                    time.sleep(0.02)
                 process.send_signal(signal.SIGKILL)
-        assert 0 == subprocess.run(command, **quiet, check=False).returncode
-        run(self.grid(file), tmp_path / "whole.sqlite")
+        for name in ("killed.sqlite", "whole.sqlite"):
+            assert 0 == subprocess.run([*command, name], **quiet, check=False).returncode
+        assert 18 == len(read(tmp_path / "whole.sqlite"))
         assert self.bytes_of(tmp_path / "whole.sqlite") == self.bytes_of(tmp_path / "killed.sqlite")
 
     def test_parquet(self, file, tmp_path):
