@@ -134,8 +134,9 @@ def _emulated(
 def _of_kernel(case: Case, *inputs: Any, eps: float) -> Computed:
     kernel = _kernel(case.where, canonical.encode(case.kernel))
     # Copies: the inputs are kept for other cases, and a kernel may write where it pleases.
-    x, gain, bias = (None if array is None else array.copy() for array in inputs)
-    y = kernel(x, gain, bias, eps=eps)
+    x, *vectors = inputs
+    own = (None if array is None else array.copy() for array in vectors)
+    y = kernel(x.copy(), *own, eps=eps)
     return Computed(y, format_of(y), offset=kernel.weight_offset)
 
 
