@@ -34,7 +34,7 @@ def laned(lanes: int, values: Values, arithmetic: Adder) -> Values:
     whole = len(parts) - len(parts) % lanes
     if whole == 0:
         return in_turn(parts, arithmetic)
-    total = in_turn(parts[:whole].reshape(-1, lanes, len(values)), arithmetic)
+    total = in_turn(parts[:whole].reshape(whole // lanes, lanes, len(values)), arithmetic)
     return in_turn([halved(total, arithmetic), *parts[whole:]], arithmetic)
 
 
@@ -63,7 +63,7 @@ def _fused_squares(x: Values, arithmetic: Fusing) -> Values:
     parts = first(x)
     whole = len(parts) - len(parts) % LANES
     total = np.zeros((LANES, len(x)), x.dtype)
-    for vector in parts[:whole].reshape(-1, LANES, len(x)):
+    for vector in parts[:whole].reshape(whole // LANES, LANES, len(x)):
         total = arithmetic.fma(vector, vector, total)
     total = halved(total, arithmetic)
     left = parts[whole:]

@@ -165,7 +165,7 @@ def counted(runs: list[P], items: int, merge: Callable[[P, P], P], empty: P) -> 
 def _runs(lanes: Values, layout: Layout, arithmetic: Fusing) -> list[Moments]:
     """[vectors, halves, 8, rows] to the moments of each chunk, an entry a half."""
     whole = len(lanes) - len(lanes) % CHUNK
-    chunks = np.moveaxis(lanes[:whole].reshape(-1, CHUNK, *lanes.shape[1:]), 1, 0)
+    chunks = np.moveaxis(lanes[:whole].reshape(whole // CHUNK, CHUNK, *lanes.shape[1:]), 1, 0)
     moments = [_run(part, arithmetic) for part in (chunks, lanes[whole:, None]) if len(part)]
     mean, total = (np.concatenate(parts) for parts in zip(*moments, strict=True))
     sizes = np.asarray(layout.sizes, np.float64).reshape(-1, 1, 1)

@@ -410,6 +410,13 @@ def test_one_step_exact():
     assert emulate(x, eps=1e-3, plan="late").tobytes() == y.astype(np.float16).tobytes()
 
 
+@pytest.mark.parametrize("plan", list(plans))
+def test_no_rows_at_all(plan):
+    """Every plan takes an array without rows and gives one back."""
+    for hidden in (1, 17, 200):
+        assert emulate(np.zeros((0, hidden), np.float16), eps=1e-6, plan=plan).shape == (0, hidden)
+
+
 def test_doubles_are_emulated_by_float64_itself():
     """All-low in float64 is the plain NumPy expression."""
     x = np.random.default_rng(0).standard_normal((4, 500))
