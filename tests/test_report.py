@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import precision_lab
+from precision_lab.plans import plans
 from precision_lab.report import Page, Table, analyses, build, library, load, place, rows_of
 from precision_lab.report.tables import worst_cases
 from precision_lab.report.twin import twin
@@ -532,6 +533,15 @@ def test_worst_cases_are_exact_and_worst_first():
             np.testing.assert_array_equal(
                 float.fromhex(row[column]), float.fromhex(cell[name].text)
             )
+
+
+def test_outputs_that_were_not_rounded_are_no_worst_cases():
+    """An error in ulp of float64 says nothing of an output left there: it has no line."""
+    wide = plans["late"].replace(output_format="float64")
+    rows = sweep(Sweep(plans=(wide, "late"), formats="bfloat16", hidden=64, rows=2))
+    assert [False, True] == list(rows["output_format"] == "bfloat16")
+    assert 1 == len(worst_cases(rows))
+    assert [] == worst_cases(rows[rows["output_format"] == "float64"])
 
 
 def test_analyses_beside_the_package_come_first(monkeypatch, tmp_path):

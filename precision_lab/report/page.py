@@ -83,9 +83,10 @@ def page_html(page: Page) -> str:
     """The page as HTML that needs neither a network nor JavaScript."""
     rows = page.rows
     some = rows is not None and len(rows) > 0
+    worst = [worst_table(rows)] if some and rows is not None else []
     return _template("page.html").render(
         page=page,
-        tables=[*page.tables, *([worst_table(rows)] if some and rows is not None else [])],
+        tables=[*page.tables, *(table for table in worst if table.rows)],
         words={**page.words, **_words(rows)} if some and rows is not None else {},
     )
 

@@ -109,8 +109,10 @@ def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:
     Parameters
     ----------
     rows
-        Rows of a sweep. Cases that lose rows are worse than any that has an error.
+        Rows of a sweep. Cases that lose rows are worse than any that has an error. Outputs left in
+        float64 have none in ulp that says anything: they were not rounded to be stored.
     """
+    rows = rows[rows["output_format"] != "float64"]
     gone = rows["arithmetic_rows_lost"] > 0
     known = rows.assign(size=rows["worst_ulp"].abs().mask(gone, np.inf)).dropna(subset="size")
     order = ["size", "arithmetic_rows_lost"]
