@@ -13,11 +13,16 @@ from precision_lab.sweep import Sweep, capture
 
 question = "What does low precision do to every norm of a real model?"
 SQUARES = plans["all-low"].replace(sum_format="float32")
+SCALED = plans["all-low"].replace(prescale="row_max")
+# What libraries do, and the plan that each of them is but for the order of its sums.
+LIBRARIES = {"hf-llama": "early", "torch-rms-norm": "late", "torch-layer-norm": "late"}
 LANES = {
     "late": "float32, cast late",
     "early": "float32, cast early",
     "all-low": "all in the format",
     SQUARES.name: "all but the sums",
+    SCALED.name: "all, pre-scaled",
+    **{name: name for name in LIBRARIES},
 }
 words = {
     "float32, cast late": "the plan late: all in float32, one rounding to the format at the end",
@@ -25,6 +30,9 @@ words = {
     "the gain",
     "all in the format": "the plan all-low: every step rounds to the format",
     "all but the sums": "the same, but sums add in float32",
+    "all, pre-scaled": "the plan all-low with each row divided by a power of two near its largest "
+    "element first",
+    **{name: f"the plan of that name: {plans[name].source}" for name in LIBRARIES},
     "scaled": "inputs times one power of two for the tensor, so that the format just holds the "
     "largest of them",
     "statistic": "the mean of squares (RMSNorm) or the mean and the variance (LayerNorm) of a row",
@@ -43,15 +51,16 @@ def sweep(*, full: bool) -> list[Sweep]:
     fp8 = ["float8_e4m3fn", "float8_e5m2"] if full else ["float8_e4m3fn"]
     three = ("late", "early", "all-low")
     return [
-        Sweep(**models, formats=HALVES, plans=(*three, SQUARES)),
+        Sweep(**models, formats=HALVES, plans=(*three, SQUARES, SCALED, *LIBRARIES)),
         Sweep(**models, formats=fp8, plans=three, scales="per_tensor"),
         Sweep(norm="layer", inputs="zero", formats=HALVES, plans=three, eps=1e-12, hidden=384),
     ]
 
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
-    """Overflow and error over SmolLM2's layers; MiniLM's errors; what becomes of its eps."""
+    """Overflow and error over SmolLM2's layers; both models plan by plan; MiniLM's eps."""
     smollm2, minilm, _ = _parts(surviving(rows))
+    own = smollm2[~smollm2["plan"].isin(LIBRARIES)]
     edge = formats["float16"].overflow_edge ** 0.5
     eps = minilm["eps"].min()
     gone = [name for name in rows["format"].unique() if formats[name].round(eps) == 0]
@@ -77,14 +86,22 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
             "All but the sums was measured in 16 bits only.",
         ),
         charts.lines(
-            smollm2, name="error-by-layer", xlabel="layer", ylabel="worst error, ulp", x="at",
+            own, name="error-by-layer", xlabel="layer", ylabel="worst error, ulp", x="at",
             y="arithmetic_ulp_max", series="lane", panel="where", bound="bound_ulp",
             lost=LOST,
             title="SmolLM2-135M: how wrong is the worst output of each layer's norms?",
             caption="Error against the exact norm of the inputs as stored, and the largest that "
             "the plan can make on them. Crosses at the top: norms that lose rows, whose errors are "
-            "not drawn. A bound at the top edge: there is none. All but the sums was measured in "
-            "16 bits only.",
+            "not drawn. A bound at the top edge: there is none. All but the sums, and pre-scaled, "
+            "in 16 bits only.",
+        ),
+        charts.dots(
+            smollm2[smollm2["format"].isin(HALVES)], name="smollm2", by="where", series="lane",
+            title=_spent(smollm2, briefly=True), value="arithmetic_ulp_p99", lost=LOST,
+            beside="arithmetic_ulp_max", meaning=("99 % of outputs", "the worst"),
+            xlabel="error, ulp of the format", limits={"½ ulp: correctly rounded": 0.5},
+            caption="Error against the exact norm of the inputs as stored, the largest of all 61 "
+            "norms that lose no row; and how many rows the others lose.",
         ),
         charts.dots(
             minilm, name="minilm", by="where", series="lane", xlabel="error, ulp of the format",
@@ -93,8 +110,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
             bound="bound_ulp", lost=LOST,
             caption="Error against the exact norm of the inputs as stored, and the largest that "
             "the plan can make on them; of a norm that loses rows, no error but how many it loses. "
-            "The worst outputs are those that bias and value cancel in. All but the sums was "
-            "measured in 16 bits only.",
+            "The worst outputs are those that bias and value cancel in.",
         ),
         charts.ranges(
             held, name="eps", by="format", smallest="smallest", normal="tiny", largest="largest",
@@ -118,6 +134,7 @@ def findings(rows: pd.DataFrame) -> list[str]:
     said = [first]
     for name, part in (("SmolLM2", smollm2), ("MiniLM", minilm)):
         said += [_losses(name, part), _errors(name, part)]
+    said += [f"{_spent(smollm2)}.", *_libraries(smollm2, minilm)]
     for name, part in padding.groupby("format", sort=False):
         nan = part.groupby("plan")["arithmetic_rows_nan"].sum()
         if nan.any():
@@ -158,6 +175,33 @@ def _errors(name: str, rows: pd.DataFrame) -> str:
         f"when cast late, {at_most(worst['early'].max())} when cast early; with every step in the "
         f"format, {joined(told)}."
     )
+
+
+def _spent(smollm2: pd.DataFrame, *, briefly: bool = False) -> str:
+    """In how many norms each plan loses rows in float16."""
+    half = smollm2[smollm2["format"] == "float16"].assign(hit=lambda rows: rows[LOST[0]] > 0)
+    counts = half.groupby("lane", sort=False)["hit"].sum()
+    told = [
+        f"in {count or 'none'} by {joined(mine.index) if count or not briefly else 'others'}"
+        for count, mine in counts.groupby(-counts, sort=True)
+        for count in [-int(count)]
+    ]
+    norms = half["layer"].nunique()
+    return f"Of SmolLM2's {norms} norms in float16 rows are lost {'; '.join(told)}"
+
+
+def _libraries(*models: pd.DataFrame) -> list[str]:
+    """How far the largest errors of libraries' plans are from those of the plain plans."""
+    told = []
+    for rows in models:
+        worst = rows[rows["scale"] == "none"].pivot_table(
+            index=["layer", "format"], columns="plan", values="arithmetic_ulp_p99", dropna=False
+        )
+        for name, plain in LIBRARIES.items():
+            if name in worst:
+                most = (worst[name] - worst[plain]).abs().max()
+                told.append(f"{name} within {at_most(most)} ulp of {plain}")
+    return [f"The error of 99 % of outputs, norm by norm: {joined(told)}."]
 
 
 def _overflowing(smollm2: pd.DataFrame) -> tuple[set[int], set[int], set[int]]:

@@ -10,6 +10,7 @@ from precision_lab.errors import ErrorReport, errors
 from precision_lab.files import Capture, Layer, read_capture, write_capture
 from precision_lab.formats import Format, format_of, formats
 from precision_lab.inputs import captures, families, make_bias, make_gain, make_inputs
+from precision_lab.kernels import Kernel, find_kernel
 from precision_lab.norms import Norm, norms
 from precision_lab.plans import Plan, plans
 from precision_lab.probes import probes
@@ -27,6 +28,7 @@ __all__ = [
     "ErrorReport",
     "Format",
     "InputError",
+    "Kernel",
     "Layer",
     "Norm",
     "Order",
@@ -44,6 +46,7 @@ __all__ = [
     "errors",
     "families",
     "family",
+    "find_kernel",
     "format_of",
     "formats",
     "make_bias",

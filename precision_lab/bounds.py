@@ -20,7 +20,7 @@ infinite where a step's largest possible result reaches its format's overflow ed
    Σ(d − e')² = Σd² + n·e'², so that it counts in second order only. Squaring brings a factor
    1 ± u and n·η; summing at most 1 + f, and at least the largest of 1 − f, (1 − u)^depth and 1/n,
    for no partial sum of non-negative addends falls below an addend. One-pass variances subtract
-   two such enclosures; for Welford's updates see `statistic_bounds`.
+   two such enclosures; for Welford's updates see `welford_bounds` and `chunked_bounds`.
 
 4. Root. ms, ms + eps, √ and 1/√ are monotone, so intervals pass through them end by end, each end
    widened by the step's rounding: r̂ lies in [r_low, r_high], and abs(r̂ − r) <= e_r. A plan that
@@ -40,15 +40,17 @@ chapters 2 to 4; for the sums see `sum_errors`.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.formats import format_of
+from precision_lab.moments import Moments, Rows
 from precision_lab.norms import Inputs, Norm, check
 from precision_lab.plans import Operation, Plan, plans, scaled_eps
-from precision_lab.statistic_bounds import SLACK, TINY, Interval, Moments, Roundings, Statistic
+from precision_lab.roundings import SLACK, TINY, Approximation, Interval, Roundings
+from precision_lab.statistic_bounds import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -74,6 +76,7 @@ STEPS = (
     "mean",
     "mean_squared",
     "variance",
+    "restored",
     "eps",
     "radicand",
     "root",
@@ -84,6 +87,7 @@ STEPS = (
     "weight",
     "fold",
     "shift",
+    "offset",
     "normalise",
     "shifted",
     "cast",
@@ -181,34 +185,6 @@ def _largest(part: Floats, size: Floats) -> float:
     return float(np.max((part / size)[np.broadcast_to(size > 0, part.shape)], initial=0.0))
 
 
-class Approximation(NamedTuple):
-    """A number in float64, and how far from it the true and the computed one may each lie.
-
-    The computed one lies no farther from the true one either.
-    """
-
-    near: Floats
-    error: Floats
-
-    @property
-    def size(self) -> Floats:
-        """The largest magnitude of the computed one."""
-        return np.abs(self.near) + self.error
-
-    def times(self, other: Approximation) -> Approximation:
-        """The product, without a rounding of its own."""
-        error = self.error * other.size + (self.size + self.error) * other.error
-        return Approximation(self.near * other.near, error)
-
-    def plus(self, other: Approximation) -> Approximation:
-        """The sum, without a rounding of its own."""
-        return Approximation(self.near + other.near, self.error + other.error)
-
-    def off_by(self, more: Floats) -> Approximation:
-        """The same with a larger error."""
-        return Approximation(self.near, self.error + more)
-
-
 class _Bound:
     """The bound of one plan for one set of inputs; with `only`, no other steps round."""
 
@@ -233,10 +209,9 @@ class _Bound:
         self.statistic = Statistic(
             self.plan,
             inputs.norm,
-            self.moments,
-            brought=self.brought,
+            Rows(self.moments, self.brought, self.rounds),
+            source=own,
             eps=self._squared_eps(),
-            roundings=self.rounds,
         )
         self.mean_error = self.statistic.mean_error()
         self.reciprocal = self._reciprocal()
@@ -247,6 +222,8 @@ class _Bound:
         value, chain = self._deviations(), self._chain()
         if self.plan.apply == "scale_shift":
             value, chain = self._shifted(), chain[1 + (self.plan.bias_rounding == "separate") :]
+        elif self.plan.apply == "folded_shift":
+            value, chain = self._folded_shift(), []
         for operation in chain:
             value = self._after(operation, value)
         error = value.error + self.rounds.error("output", "output", value.size)
@@ -345,6 +322,24 @@ class _Bound:
         if self.plan.bias_rounding == "separate":
             error = error + self.rounds.error("normalise", "compute", x.size * r.size)
         value = d.times(r).off_by(error)
+        return value.off_by(self.rounds.error("shifted", "compute", value.size))
+
+    def _folded_shift(self) -> Approximation:
+        """x·s + (b − m·s) with s = r·g: as x·r − m·r, and the second product meets the bias."""
+        s = self._letter("r" if self.gain is None else "r·g")
+        x, mean, bias = self._x(), self._mean(), self._letter("b")
+        d = x.plus(Approximation(-mean.near, mean.error))
+        fused, shift = self.plan.bias_rounding == "fused", mean.size * s.size
+        added = self.inputs.bias is not None or self.plan.absent_bias == "zero"
+        error = np.zeros(1)
+        if not (fused and added):
+            error = error + self.rounds.error("shift", "compute", shift)
+        if added:
+            offset = shift + error + bias.size
+            error = error + self.rounds.error("offset", "compute", offset)
+        if not fused:
+            error = error + self.rounds.error("normalise", "compute", x.size * s.size)
+        value = d.times(s).plus(bias).off_by(error)
         return value.off_by(self.rounds.error("shifted", "compute", value.size))
 
     def _chain(self) -> list[Operation]:

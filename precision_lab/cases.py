@@ -19,18 +19,22 @@ if TYPE_CHECKING:
 
 # The gain and the bias that a layer was captured with.
 OWN = "own"
+# Fields that a case's identity lacks where they are empty.
+SELDOM = ("exact", "against", "kernel")
+# Where things lie on this machine: no number depends on it.
+PLACES = ("path", "where")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One measurement: a plan on one input in one format.
+    """One measurement: a plan or a kernel on one input in one format.
 
     Parameters
     ----------
     norm
         What is computed.
     plan
-        How: the plan's name, its norm and all its switches.
+        How: the plan's name, its norm and all its switches; empty where a kernel computes.
     format, weight_format
         Formats of x, and of gain and bias.
     eps
@@ -50,6 +54,15 @@ class Case:
         binade below the format's top one, and eps by its square: the norm stays what it was.
     path
         Where a capture lies that the package does not ship.
+    exact
+        The one step of the plan that is computed in float64 instead of its format; "" for none.
+    against
+        Another plan, told as `plan` is, whose outputs for the same inputs those of the plan are
+        compared with; empty for none.
+    kernel
+        What computes in the place of a plan: `Kernel.record`.
+    where
+        As what the kernel is found on this machine.
     """
 
     norm: str
@@ -66,6 +79,15 @@ class Case:
     bias: str = "none"
     scale: str = "none"
     path: str = ""
+    exact: str = ""
+    against: Mapping[str, str] = field(default_factory=dict)
+    kernel: Mapping[str, Any] = field(default_factory=dict)
+    where: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the plan or the kernel."""
+        return str((self.kernel or self.plan)["name"])
 
     @property
     def record(self) -> dict[str, Any]:
@@ -74,10 +96,15 @@ class Case:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All of the record that numbers depend on: where a file lies is no part of it."""
-        record = self.record
-        del record["path"]
-        return record
+        """All of the record that numbers depend on: where a file lies is no part of it.
+
+        What most cases do without is told only where it is there, so that their keys stay.
+        """
+        return {
+            name: value
+            for name, value in self.record.items()
+            if name not in PLACES and (value or name not in SELDOM)
+        }
 
     @cached_property
     def key(self) -> str:
@@ -102,8 +129,9 @@ class Case:
         """A few words that tell a reader which case this is."""
         parameters = ", ".join(f"{name}={value:g}" for name, value in self.parameters.items())
         return (
-            f"{self.plan['name']} in {self.format} on {self.source}"
+            f"{self.name} in {self.format} on {self.source}"
             f"{f'({parameters})' if parameters else ''}, [{self.rows}, {self.hidden}], "
             f"eps {self.eps:g}, seed {self.seed}, gain {self.gain}, bias {self.bias}, "
-            f"scale {self.scale}"
+            f"scale {self.scale}{f', {self.exact} exact' if self.exact else ''}"
+            + (f", against {self.against['name']}" if self.against else "")
         )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether this machine computes what it should: versions, subnormals, known answers.
 
-A known answer is the SHA-256 of many results of one row (a format's roundings, a family's inputs,
-a plan's outputs), committed in ``data/known_answers.json``. The same on every machine, or
-something here computes differently: a library, a compiler flag, a processor mode.
+A known answer is the SHA-256 of many results of one row (a format's roundings, a family's inputs, a
+packaged capture's values, a plan's outputs), committed in ``data/known_answers.json``. The same on
+every machine, or something here computes differently: a library, a compiler flag, a processor mode;
+or a file of the package is not what it was.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ import numpy as np
 
 from precision_lab.emulate import emulate
 from precision_lab.formats import MODES, formats
-from precision_lab.inputs import families, make_inputs
+from precision_lab.inputs import captures, families, make_inputs
 from precision_lab.norms import norms
 from precision_lab.plans import plans
+from precision_lab.table import InputError
 from precision_lab.truth import flushes_subnormals, truth
 from precision_lab.versions import __version__
 
@@ -115,6 +117,15 @@ def answers() -> Iterator[tuple[str, str]]:
         )
     for family in families:
         yield f"inputs:{family}", digest(make_inputs(family, rows=ROWS, hidden=HIDDEN, seed=SEED))
+    for capture, shipped in captures.items():
+        try:
+            layers = shipped.load().layers
+        except InputError as error:
+            yield f"capture:{capture}", str(error)
+            continue
+        parts = (part for layer in layers for part in (layer.x, layer.weight, layer.bias))
+        stored = (part.astype(np.float64) for part in parts if part is not None)
+        yield f"capture:{capture}", digest(*stored)
     values = make_inputs("normal", rows=ROWS, hidden=HIDDEN, seed=SEED)
     x, weight = formats["bfloat16"].cast(values), formats["bfloat16"].cast(1 + values[0] / 8)
     for norm in norms:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.formats import Format, format_of, formats
 from precision_lab.norms import Inputs, Norm, check
+from precision_lab.plan import SHIFTED
 from precision_lab.plans import Plan, plans, scaled_eps
 from precision_lab.reduce import orders
 
@@ -79,6 +80,7 @@ def emulate(
     plan: Plan | str,
     norm: Norm | str | None = None,
     trace: list[Step] | None = None,
+    exact: Collection[str] = (),
 ) -> NDArray[Any]:
     """A norm computed as a plan computes it.
 
@@ -96,11 +98,16 @@ def emulate(
         For plans of both norms, which one: ``"rms"`` by default.
     trace
         A list that gets a `Step` for each step, in order.
+    exact
+        Names of steps that are computed in float64 instead of the plan's format; those that the
+        plan does not have change nothing.
 
     Returns
     -------
     ndarray
-        [..., hidden] in the output format's type. NaN, infinities and zeros follow IEEE 754.
+        [..., hidden] in the output format's type, or in float64 where the step ``output`` is
+        exact: nothing has brought the values into that format. NaN, infinities and zeros follow
+        IEEE 754.
 
     Raises
     ------
@@ -116,9 +123,11 @@ def emulate(
     """
     chosen = plans.find(plan)
     inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
-    run = Run(chosen, inputs, trace=trace)
+    run = Run(chosen, inputs, trace=trace, exact=exact)
     target = run.formats["output"]
     y = run.output()
+    if "output" in exact:
+        return y.astype(np.float64).reshape(inputs.shape)
     if target.nan and target.dtype != y.dtype:
         # Values of the format already: nothing is rounded on the way through float32.
         with np.errstate(invalid="ignore"):
@@ -147,7 +156,7 @@ class Run:
         trace: list[Step] | None = None,
         exact: Collection[str] = (),
     ) -> None:
-        own = format_of(inputs.x)
+        own = self.source = format_of(inputs.x)
         weight = own if inputs.weight is None else format_of(inputs.weight)
         self.plan = plan.formats_for(own, weight)
         self.inputs = inputs
@@ -155,7 +164,7 @@ class Run:
         self.order = orders[self.plan.order]
         self.trace = trace
         self.exact = exact
-        self.centres = inputs.norm.centred and plan.apply != "scale_shift"
+        self.centres = inputs.norm.centred and self.plan.apply not in SHIFTED
         """Whether r multiplies the deviations, and not x itself."""
 
     def output(self) -> Values:
@@ -202,20 +211,40 @@ class Run:
     def _statistic(self, x: Values, scale: Values) -> tuple[Values, Values | None, Values]:
         """The mean, the deviations where the plan forms them here, and the mean of squares."""
         kind = self.plan.statistic
-        if kind == "mean_square" and not self.inputs.norm.centred:
+        if kind == "mean_square" and self.inputs.norm.centred:
+            kind = "two_pass"
+        if kind in self.order.statistics:
+            return self._ordered(kind, x, scale)
+        if kind == "mean_square":
             return np.zeros((1, 1)), None, self._mean_square(x, "x", scale)
         if kind == "welford":
             return self._welford(x, scale)
         mean = self._divided("mean_x", "m = Σx/n", self._sum("sum_x", "Σx", x), x.shape[-1])
-        if kind in ("mean_square", "two_pass"):
+        if kind == "two_pass":
             deviations = self._deviations(x, mean)
             return mean, deviations, self._mean_square(deviations, "(x − m)", scale)
+        if kind == "two_pass_plus_square":
+            spread = self._mean_square(self._deviations(x, mean), "(x − m)", scale)
+            square = self._step("mean_squared", "m²", "square", "square", mean)
+            squares = self._step("restored", "ms = σ² + m²", "sum", "add", spread, square)
+            return mean, None, squares
         squares = self._mean_square(x, "x", scale)
         square = self._step("mean_squared", "m²", "square", "square", mean)
         variance = self._step("variance", "ms − m²", "sum", "subtract", squares, square)
         if kind == "one_pass_clamped":
             variance = np.maximum(variance, variance.dtype.type(0))
         return mean, None, variance
+
+    def _ordered(self, kind: str, x: Values, scale: Values) -> tuple[Values, None, Values]:
+        """The statistic as the implementation that has this order computes it."""
+        summed = self._arithmetic("sum", "sum")
+        mean, total = self.order.statistics[kind](summed.cast(x), summed, self.source)
+        formula = "Σx²"
+        if kind != "mean_square":
+            formula = "Σ(x − m)²"
+            self._noted("mean_x", "m", summed.format, mean[:, None], x)
+        self._noted("sum", formula, summed.format, total[:, None], x)
+        return mean[:, None], None, self._mean_of(total[:, None], x.shape[-1], scale)
 
     def _deviations(self, x: Values, mean: Values) -> Values:
         return self._step("deviation", "x − m", "compute", "subtract", x, mean)
@@ -234,7 +263,8 @@ class Run:
         """Mean and sum of squared deviations in one pass, updated element by element."""
         summed, squared = self._arithmetic("sum", "sum"), self._arithmetic("sum", "square")
         columns = np.moveaxis(summed.cast(x), -1, 0)[..., None]
-        mean, total = columns[0], np.zeros_like(columns[0])
+        # Both start at +0, so that the mean of negative zeros is +0.
+        mean, total = columns[0] + columns.dtype.type(0), np.zeros_like(columns[0])
         for k, column in enumerate(columns[1:], 2):
             before = summed.subtract(column, mean)
             mean = summed.add(mean, summed.divided(before, k))
@@ -251,9 +281,12 @@ class Run:
 
     def _divided(self, name: str, formula: str, total: Values, count: int) -> Values:
         arithmetic = self._arithmetic(name, "sum")
-        return self._noted(
-            name, formula, arithmetic.format, arithmetic.divided(total, count), total
-        )
+        if self.plan.divisor == "reciprocal_n":
+            share = arithmetic.divided(arithmetic.cast(np.ones(())), count)
+            mean = arithmetic.multiply(total, share)
+        else:
+            mean = arithmetic.divided(total, count)
+        return self._noted(name, formula, arithmetic.format, mean, total)
 
     # The reciprocal root --------------------------------------------------------------------------
 
@@ -290,7 +323,7 @@ class Run:
 
     def _finished(self, value: Values, mean: Values, factor: Values) -> Values:
         """The value with gain and bias, before the last cast."""
-        gain, bias = self._gain(), self.inputs.bias
+        gain, bias = self._gain(), self._bias()
         chain = self.plan.operations(
             gain=gain is not None, bias=bias is not None, centred=self.inputs.norm.centred
         )
@@ -298,7 +331,7 @@ class Run:
         if gain is not None:
             letters["g"] = gain
         if bias is not None:
-            letters["b"] = _plain(bias)
+            letters["b"] = bias
         if "r·g" in chain[0].operands:
             divides = self.plan.inverse == "divide"
             fold = ("divide", gain, factor) if divides else ("multiply", factor, gain)
@@ -306,10 +339,26 @@ class Run:
         if self.plan.apply == "scale_shift":
             shift = self._step("shift", "m·r", "compute", "multiply", mean, factor)
             letters |= {"m·r": shift, "−m·r": -shift}
+        if self.plan.apply == "folded_shift":
+            letters["s"] = self._offset(mean, letters.get("r·g", factor), bias)
         for name, formula, kind, operation, operands in chain:
             others = (letters[operand] for operand in operands)
             value = self._step(name, formula, kind, operation, value, *others)
         return value
+
+    def _offset(self, mean: Values, factor: Values, bias: Values | None) -> Values:
+        """b − m·r·g, which is added to x·r·g."""
+        if bias is not None and self.plan.bias_rounding == "fused":
+            return self._step("offset", "b − m·r·g", "compute", "fma", -mean, factor, bias)
+        shift = self._step("shift", "m·r·g", "compute", "multiply", mean, factor)
+        if bias is None:
+            return -shift
+        return self._step("offset", "b − m·r·g", "compute", "subtract", bias, shift)
+
+    def _bias(self) -> Values | None:
+        if self.inputs.bias is not None:
+            return _plain(self.inputs.bias)
+        return np.zeros(1, np.float32) if self.plan.absent_bias == "zero" else None
 
     def _gain(self) -> Values | None:
         if self.inputs.weight is None or self.plan.gain == "ignored":

@@ -84,6 +84,8 @@ class ErrorReport:
         The mean of sign(t) (y − t)/ulp, in which truncation shows.
     relative_max, relative_rms
         Of |y − t|/|t|, where t is not 0.
+    absolute_max
+        Of |y − t|.
     correctly_rounded
         The share of elements that are the truth's correct rounding, NaN and infinity included;
         those out of range do not count.
@@ -114,6 +116,7 @@ class ErrorReport:
     bias_signed: float
     relative_max: float
     relative_rms: float
+    absolute_max: float
     correctly_rounded: float
     kappa_max: int
     inf: int
@@ -133,7 +136,11 @@ class ErrorReport:
 
 
 def errors(
-    actual: NDArray[Any], truth: Truth, *, format: Format | str | None = None
+    actual: NDArray[Any],
+    truth: Truth,
+    *,
+    format: Format | str | None = None,
+    rounded: bool = True,
 ) -> ErrorReport:
     """Measure an output against the truth.
 
@@ -146,6 +153,9 @@ def errors(
     format
         The format whose ulp is the unit; by default the one of the output's type. Another one must
         be held by that type (tf32 by float32).
+    rounded
+        Whether `actual` holds values of `format`. Where it does not, how far it lies off is
+        measured as it stands, and what its rounding would be is counted.
 
     Returns
     -------
@@ -164,25 +174,31 @@ def errors(
     if actual.shape != shape:
         raise InputError(f"the output has shape {actual.shape}, but the truth {shape}")
     actual = actual.reshape(-1, shape[-1])
-    if target != held:
+    if target != held and rounded:
         _check_values(target, actual)
     # A format without NaN and infinity has no code for what is past its range.
-    rounded = truth.round(target, overflow="ieee" if target.nan else "saturate")
+    overflow = "ieee" if target.nan else "saturate"
+    correct = truth.round(target, overflow=overflow)
     flat = actual.shape
-    parts = [actual, rounded.reshape(flat), truth.value.reshape(flat), _low(target, truth, flat)]
+    parts = [actual, correct.reshape(flat), truth.value.reshape(flat), _low(target, truth, flat)]
     distance, relative = np.full((2, *flat), NAN)
     counts = Counter[str]()
-    kappa, signed = 0, 0.0
+    kappa, signed, farthest = 0, 0.0, 0.0
     for rows in _blocks(flat):
         y, expected, t, low = (part[rows].astype(np.float64) for part in parts)
-        numbers, strange, found = _census(target, y, expected, t)
+        at = y if rounded else target.round(y, overflow=overflow)
+        numbers, strange, found = _census(target, at, expected, t)
         counts.update(found)
-        y, expected, t, low = (part[numbers] for part in (y, expected, t, low))
-        ulps = target.distance(y, t, low)
+        y, at, expected, t, low = (part[numbers] for part in (y, at, expected, t, low))
+        ulps = target.distance(at, t, low)
+        if not rounded:
+            ulps -= target.distance(at, y)
         distance[rows][numbers] = ulps
         distance[rows][strange] = np.inf
         relative[rows][numbers] = _relative(y, t, low)
-        kappa = max(kappa, _kappa(target, y, expected))
+        kappa = max(kappa, _kappa(target, at, expected))
+        with np.errstate(over="ignore"):
+            farthest = max(farthest, float(np.max(np.abs(y - t - low), initial=0.0)))
         signed += float(np.sum(np.sign(np.where(t == 0, low, t)) * ulps))
     sizes = _sizes(relative[~np.isnan(relative)])
     del relative
@@ -199,6 +215,7 @@ def errors(
         bias_signed=signed / measured.size if measured.size else NAN,
         **_quantiles(np.abs(measured, out=measured)),
         **sizes,
+        absolute_max=farthest if measured.size else NAN,
         correctly_rounded=right / within if within else NAN,
         kappa_max=kappa,
         worst=worst,

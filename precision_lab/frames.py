@@ -7,7 +7,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical
-from precision_lab.cases import Case
+from precision_lab.cases import SELDOM, Case
+from precision_lab.plans import SWITCHES
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
 
     from precision_lab.reader import Reader
 
+SWITCHED = ("norm", *SWITCHES)
 CASE = tuple(field.name for field in fields(Case))
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """A table of stored rows, one column a field.
 
-    The columns of the case come first (`plan` is the plan's name, `plan_<switch>` are its switches
-    and `parameter_<name>` the input family's parameters, empty where a family has no such), then
-    those of the result, then `versions` and `key`.
+    The columns of the case come first (`plan` is the plan's name, `plan_<switch>` are its switches,
+    empty where `kind` says that a kernel stood in the plan's place, and `parameter_<name>` the
+    input family's parameters, empty where a family has no such), then those of the result, then
+    `versions` and `key`.
     """
     return table(flat(row) for row in rows)
 
@@ -57,19 +60,34 @@ def flat_rows(reader: Reader, *, by: str = "position") -> Iterator[dict[str, Any
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A stored row with one value a field, in the order of the columns of `frame`."""
-    case = dict(row["case"])
-    plan, parameters = case.pop("plan"), case.pop("parameters")
+    case = {**dict.fromkeys(SELDOM, ""), **row["case"]}
+    plan, kernel, parameters = case.pop("plan"), case.pop("kernel"), case.pop("parameters")
+    switches = dict.fromkeys(SWITCHED, "") if kernel else plan
+    case["against"] = case["against"]["name"] if case["against"] else ""
     kind, _, name = case["source"].partition(":")
     name, _, layer = name.partition(":")
     return {
-        "plan": plan["name"],
+        "plan": (kernel or plan)["name"],
         **{name: case[name] for name in CASE if name in case},
+        **_kernel(kernel or {}),
         "input": name,
         "input_kind": kind,
         "layer": layer,
         **{f"parameter_{name}": value for name, value in parameters.items()},
         **row["result"],
-        **{f"plan_{name}": value for name, value in plan.items() if name != "name"},
+        **{f"plan_{name}": value for name, value in switches.items() if name != "name"},
         "versions": canonical.encode(row["versions"]),
         "key": row["key"],
+    }
+
+
+def _kernel(kernel: Mapping[str, Any]) -> dict[str, str]:
+    """The columns that tell of a kernel, empty for a plan."""
+    if not kernel:
+        return {"kind": "plan", **dict.fromkeys(("kernel", "framework", "device"), "")}
+    return {
+        "kind": "kernel",
+        "kernel": f"{kernel['source']} {kernel['digest'][:12]}",
+        "framework": f"{kernel['framework']} {kernel['version']}".strip(),
+        "device": kernel["device"],
     }

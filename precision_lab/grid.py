@@ -8,12 +8,15 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
+from precision_lab.bounds import STEPS
 from precision_lab.cases import OWN, Case
+from precision_lab.fitting import can_run, computes, steps_of
 from precision_lab.formats import Format, formats
 from precision_lab.inputs import biases, gains
 from precision_lab.inputs.families import MOST
+from precision_lab.kernels import Kernel, find_kernel
 from precision_lab.norms import check_eps, norms
 from precision_lab.plans import Plan, plans
 from precision_lab.sources import Source, family
@@ -23,6 +26,11 @@ from precision_lab.table import InputError, unknown
 SCALES = ("none", "per_tensor")
 # Formats of more bits have the range to do without a scale, and none is applied to them.
 SCALED_BITS = 8
+# What is added where neither the sweep nor a capture says: a kernel has no default that is known.
+KERNEL_EPS = 1e-6
+
+# What a case says of its inputs, and whether gain and bias are given.
+Tensors: TypeAlias = tuple[dict[str, Any], tuple[bool, bool]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +46,12 @@ class Sweep:
     norm
         Names or records of norms.
     plans
-        Names or records of plans.
+        Names or records of plans; None stands for ``late`` where there is no kernel.
+    kernels
+        Kernels that stand where plans do: ``"path/to/file.py:function"``,
+        ``"package.module:function"``, a `Kernel` from `find_kernel`, or a callable ``f(x, weight,
+        bias, eps)``, which lives in this process alone. One whose framework has no type for a
+        format has no case in it.
     formats
         Names or records of formats, in which the inputs are.
     weight_formats
@@ -54,10 +67,19 @@ class Sweep:
         gains and biases of its own, a capture too.
     scales
         ``none``, ``per_tensor``.
+    exact
+        Names of steps, as `STEPS` has them: one of them at a time is computed in float64 instead of
+        the plan's format. ``none`` stands for the plan as it is. A plan that does not have a step
+        (without a bias, ``bias``) has no case in which it is exact; one whose step is in float64
+        anyway has, with the numbers of ``none``.
+    against
+        Names or records of other plans, with whose outputs all others are compared bit by bit;
+        ``none`` stands for no comparison.
     """
 
     norm: Any = "rms"
-    plans: Any = "late"
+    plans: Any = None
+    kernels: Any = ()
     formats: Any = "bfloat16"
     weight_formats: Any = None
     eps: Any = None
@@ -68,14 +90,20 @@ class Sweep:
     gains: Any = "random"
     biases: Any = "none"
     scales: Any = "none"
+    exact: Any = "none"
+    against: Any = "none"
 
     def __post_init__(self) -> None:
         """Check every axis, so that a grid that was made can be listed."""
+        given = {name: _axis(getattr(self, name)) for name in CHECKS}
+        if self.plans is None:
+            given["plans"] = () if given["kernels"] else ("late",)
         for name, check in CHECKS.items():
-            values = tuple(check(value) for value in _axis(getattr(self, name)))
-            if not values:
+            values = tuple(check(value) for value in given[name])
+            if not values and not (name == "kernels" or (name == "plans" and given["kernels"])):
                 raise InputError(f"the sweep's {name} is empty: give one or more")
             object.__setattr__(self, name, values)
+        _check_names(self.plans, self.kernels)
         made = any(source.kind == "family" for source in self.inputs)
         if made and (largest := max(self.rows) * max(self.hidden)) > MOST:
             raise InputError(
@@ -88,6 +116,12 @@ class Sweep:
         """The grid as plain data."""
         axes = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         axes["plans"] = [_switches(plan) for plan in self.plans]
+        axes["kernels"] = [kernel.record for kernel in self.kernels]
+        axes["against"] = [plan and _switches(plan) for plan in self.against]
+        for name, nothing in (("kernels", []), ("exact", ("",)), ("against", [None])):
+            # A grid is told as it was before there were these axes.
+            if axes[name] == nothing:
+                del axes[name]
         axes["inputs"] = [dataclasses.asdict(source) for source in self.inputs]
         return axes
 
@@ -97,17 +131,33 @@ class Sweep:
         Raises
         ------
         InputError
-            No plan of the sweep is one for any of its norms, or a capture is of another norm.
+            No plan or kernel of the sweep is one for any of its norms and formats, or a capture is
+            of another norm.
         """
         # A dict keeps the first of each key, in order.
         cases = tuple({case.key: case for case in self._combinations()}.values())
-        if not cases:
+        if not cases and None not in self.against and not self._held_against_any():
             raise InputError(
-                f"the sweep has no case: none of its plans "
-                f"({', '.join(plan.name for plan in self.plans)}) computes the norm "
-                f"{' or '.join(self.norm)} of its inputs"
+                f"the sweep has no case: none of the plans it is held against "
+                f"({', '.join(plan.name for plan in self.against)}) computes the norm "
+                f"{' or '.join(self.norm)} in its formats"
             )
+        if not cases:
+            what = " and ".join(filter(None, (self.plans and "plans", self.kernels and "kernels")))
+            names = ", ".join(item.name for item in (*self.plans, *self.kernels))
+            lacks = (
+                f"computes the norm {' or '.join(self.norm)} of its inputs"
+                if "" in self.exact
+                else f"has the step {' or '.join(self.exact)} on its norm and inputs"
+            )
+            raise InputError(f"the sweep has no case: none of its {what} ({names}) {lacks}")
         return cases
+
+    def _held_against_any(self) -> bool:
+        return any(
+            computes(other, norm) and can_run(other, format)
+            for other, norm, format in itertools.product(self.against, self.norm, self.formats)
+        )
 
     def _combinations(self) -> Iterator[Case]:
         told = [(plan, _switches(plan)) for plan in self.plans]
@@ -117,36 +167,70 @@ class Sweep:
                 format: [
                     (plan, switches)
                     for plan, switches in told
-                    if _computes(plan, norm) and can_run(plan, format)
+                    if computes(plan, norm) and can_run(plan, format)
                 ]
                 for format in self.formats
             }
+            kernels = [
+                (kernel, kernel.record) for kernel in self.kernels if kernel.norm in ("", norm)
+            ]
             for source in self.inputs:
-                yield from self._of_source(source, norm, fits)
+                yield from self._of_source(source, norm, fits, kernels)
 
     def _of_source(
-        self, source: Source, norm: str, fits: dict[str, list[tuple[Plan, dict[str, str]]]]
+        self,
+        source: Source,
+        norm: str,
+        fits: dict[str, list[tuple[Plan, dict[str, str]]]],
+        kernels: list[tuple[Kernel, dict[str, Any]]],
     ) -> Iterator[Case]:
         tensors = self._layers(source, norm) if source.kind == "capture" else self._made(source)
-        for tensor, eps, format, weight_format in itertools.product(
+        for (tensor, given), eps, format, weight_format in itertools.product(
             tensors, self.eps, self.formats, self.weight_formats
         ):
-            scales = scales_of(format, self.scales)
-            for scale, (plan, switches) in itertools.product(scales, fits[format]):
-                own = tensor["eps"] if eps is None else eps
+            types = (format, weight_format or format)
+            taken = [item for item in kernels if all(map(item[0].takes, types))]
+            computing = list(self._computing(norm, format, given, fits[format], taken))
+            own = tensor["eps"] if eps is None else eps
+            for scale, (told, default) in itertools.product(
+                scales_of(format, self.scales), computing
+            ):
                 yield Case(
                     **{
                         **tensor,
+                        **told,
                         "norm": norm,
-                        "plan": switches,
                         "format": format,
-                        "weight_format": weight_format or format,
-                        "eps": plan.eps_default if own is None else own,
+                        "weight_format": types[1],
+                        "eps": default if own is None else own,
                         "scale": scale,
                     }
                 )
 
-    def _made(self, source: Source) -> Iterator[dict[str, Any]]:
+    def _computing(
+        self,
+        norm: str,
+        format: str,
+        given: tuple[bool, bool],
+        told: list[tuple[Plan, dict[str, str]]],
+        kernels: list[tuple[Kernel, dict[str, Any]]],
+    ) -> Iterator[tuple[dict[str, Any], float]]:
+        """What cases say of plans and kernels, each with its eps."""
+        others = [
+            _switches(other) if other else {}
+            for other in self.against
+            if other is None or (computes(other, norm) and can_run(other, format))
+        ]
+        for (plan, switches), exact, other in itertools.product(told, self.exact, others):
+            if not exact or exact in steps_of(plan, norm, *given):
+                yield {"plan": switches, "exact": exact, "against": other}, plan.eps_default
+        # A kernel has no steps that could be exact.
+        for (kernel, record), other in itertools.product(kernels, others):
+            if "" in self.exact:
+                where = kernel.where
+                yield {"plan": {}, "kernel": record, "where": where, "against": other}, KERNEL_EPS
+
+    def _made(self, source: Source) -> Iterator[Tensors]:
         """The tensors of a family, outermost axis first."""
         for seed, rows, hidden, gain, bias in itertools.product(
             source.seeds or self.seeds,
@@ -155,7 +239,7 @@ class Sweep:
             source.gains or self.gains,
             source.biases or self.biases,
         ):
-            yield {
+            tensor = {
                 "source": f"family:{source.name}",
                 "parameters": source.parameters,
                 "seed": seed,
@@ -165,8 +249,9 @@ class Sweep:
                 "bias": bias,
                 "eps": None,
             }
+            yield tensor, (gain != "none", bias != "none")
 
-    def _layers(self, source: Source, norm: str) -> Iterator[dict[str, Any]]:
+    def _layers(self, source: Source, norm: str) -> Iterator[Tensors]:
         """The tensors of a capture, in its order; none where it is of another norm."""
         captured = source.capture()
         if captured.norm != norm:
@@ -177,8 +262,9 @@ class Sweep:
         ):
             # What was captured has no seed.
             seeds = (0,) if gain == bias == OWN else source.seeds or (0,)
+            given = (gain != "none", bias != "none" and (bias != OWN or layer.bias is not None))
             for seed in seeds:
-                yield {
+                tensor = {
                     "source": f"capture:{source.name}:{layer.name}",
                     "seed": seed,
                     "rows": layer.x.shape[0],
@@ -188,34 +274,16 @@ class Sweep:
                     "eps": captured.eps,
                     "path": source.path,
                 }
+                yield tensor, given
 
 
 def _axis(values: Any) -> tuple[Any, ...]:
     """The values of an axis; a lone one is an axis of one."""
-    if isinstance(values, str | Mapping | Format | Plan | Source) or not isinstance(
+    if isinstance(values, str | Mapping | Format | Plan | Source | Kernel) or not isinstance(
         values, Iterable
     ):
         return (values,)
     return tuple(values)
-
-
-def _computes(plan: Plan, norm: str) -> bool:
-    try:
-        plan.norm_for(norm)
-    except InputError:
-        return False
-    return True
-
-
-def can_run(plan: Plan, format: str) -> bool:
-    """Whether every format that the plan computes in has a NaN, to say that a value left it.
-
-    An output of another format saturates; arithmetic in one would stop at the first overflow.
-    """
-    used = {plan.compute_format, plan.square_format, plan.sum_format, plan.reciprocal_format}
-    # The gain is multiplied in the output's format.
-    used |= {plan.output_format} if plan.cast == "early" else set()
-    return all(formats[format if name == "input" else name].nan for name in used)
 
 
 def scales_of(format: str, scales: Sequence[str]) -> tuple[str, ...]:
@@ -238,9 +306,35 @@ def _source(value: Any) -> Source:
     return value if isinstance(value, Source) else family(value)
 
 
+def _kernel(value: Any) -> Kernel:
+    if isinstance(value, str) and value in plans:
+        raise InputError(f"{value} is a plan: list it among the plans")
+    return find_kernel(value)
+
+
+def _check_names(plans: Sequence[Plan], kernels: Sequence[Kernel]) -> None:
+    """Refuse names by which charts and tables could not tell kernels apart."""
+    taken = {plan.name for plan in plans}
+    for kernel in dict.fromkeys(kernels):
+        if kernel.name in taken:
+            raise InputError(
+                f"the kernel {kernel.source} has the name {kernel.name!r}, which another of the "
+                "sweep's plans and kernels has: give it one of its own"
+            )
+        taken.add(kernel.name)
+
+
 def _scale(value: Any) -> str:
     if value not in SCALES:
         raise unknown("scale", value, SCALES)
+    return str(value)
+
+
+def _step(value: Any) -> str:
+    if value in (None, "", "none"):
+        return ""
+    if value not in STEPS:
+        raise unknown("step", value, ("none", *STEPS))
     return str(value)
 
 
@@ -260,6 +354,7 @@ def _count(value: Any, name: str, *, least: int, most: int = MOST) -> int:
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "norm": lambda norm: norms.find(norm).name,
     "plans": plans.find,
+    "kernels": _kernel,
     "formats": _format,
     "weight_formats": lambda row: None if row is None else _format(row),
     "eps": lambda eps: None if eps is None else check_eps(eps),
@@ -270,5 +365,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "gains": lambda gain: gains.find(gain).name,
     "biases": lambda bias: biases.find(bias).name,
     "scales": _scale,
+    "exact": _step,
+    "against": lambda plan: None if plan in (None, "none") else plans.find(plan),
 }
 """What makes a value of each axis out of what the user gave, or refuses it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One case measured: what the plan gives, what is true, and how far they are apart.
+"""One case measured: what the plan or the kernel gives, what is true, and how far they are apart.
 
 Inputs and truths are kept for the cases that follow: those of a sweep that differ in their plan
 alone, or in their format alone, stand together.
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.bounds import STEPS, bound
+from precision_lab.bounds import STEPS
 from precision_lab.cases import OWN
-from precision_lab.emulate import Step, emulate
+from precision_lab.computed import of_case, other_of_case
+from precision_lab.differences import differences, outputs_digest
 from precision_lab.errors import ErrorReport, errors
 from precision_lab.formats import Format, formats
 from precision_lab.inputs import (
@@ -29,13 +30,13 @@ from precision_lab.inputs import (
     make_gain,
     make_inputs,
 )
-from precision_lab.plans import Plan
 from precision_lab.truth import Truth, truth
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.cases import Case
+    from precision_lab.emulate import Step
 
     Floats = NDArray[np.float64]
 
@@ -90,45 +91,30 @@ def measure(case: Case) -> dict[str, Any]:
     InputError
         The case asks for what cannot be, such as a format that lacks the values.
     """
-    plan = plan_of(case)
-    output = formats[plan.output_format]
     made = made_tensors(case)
     stored = _stored(made, formats[case.format], formats[case.weight_format], case.scale)
-    x, gain, bias, eps = stored.x, stored.gain, stored.bias, stored.eps
-    trace: list[Step] = []
-    y = emulate(
-        x, gain, bias, eps=eps, plan=_without_overflow(plan, output), norm=case.norm, trace=trace
-    )
-    if y.dtype != output.dtype:
-        y = output.cast(y, mode=plan.output_rounding, overflow="saturate")
-    # A plan that multiplies by 1 + g has 1 + g as its gain, and so has its truth.
-    offset = 1.0 if plan.gain == "one_plus" else 0.0
-    exact, whole = _truth(case.norm, stored, offset), _truth(case.norm, made, offset)
-    arithmetic = errors(y, exact, format=output)
-    limits = bound(x, gain, bias, eps=eps, plan=plan, norm=case.norm)
+    inputs = stored.x, stored.gain, stored.bias
+    computed = of_case(case, *inputs, eps=stored.eps)
+    y, output, held = computed.y, computed.format, computed.values
+    exact = _truth(case.norm, stored, computed.offset)
+    whole = _truth(case.norm, made, computed.offset)
+    arithmetic = errors(y, exact, format=output, rounded=computed.rounded)
+    total = errors(y, whole, format=output, rounded=computed.rounded)
+    other = other_of_case(case, *inputs, eps=stored.eps)
     return {
         "output_format": output.name,
         **_errors("arithmetic", arithmetic),
-        "arithmetic_rows_lost": _rows_lost(y, exact, output),
-        **_errors("total", errors(y, whole, format=output)),
-        "total_rows_lost": _rows_lost(y, whole, output),
-        **_bounds(limits, y.astype(np.float64), exact, output, arithmetic),
-        **_overflows(trace),
+        "arithmetic_rows_lost": _rows_lost(held, exact, output),
+        **_errors("total", total),
+        "total_rows_lost": _rows_lost(held, whole, output),
+        **_bounds(computed.limits, held, exact, output, arithmetic),
+        **_overflows(computed.trace),
         **_sizes(made),
         "scale_exponent": stored.exponent,
+        **differences(held, other, output),
+        "outputs_digest": outputs_digest(held),
         **_worst(arithmetic, stored),
     }
-
-
-def plan_of(case: Case) -> Plan:
-    """The plan of a case, the formats that it leaves to the inputs filled in."""
-    record: dict[str, Any] = dict(case.plan)
-    return Plan(**record).formats_for(case.format, case.weight_format)
-
-
-def _without_overflow(plan: Plan, output: Format) -> Plan:
-    """The plan, but for an output format that has no code for overflow without that last step."""
-    return plan if output.nan else plan.replace(output_format=plan.compute_format)
 
 
 def made_tensors(case: Case) -> Tensors:
@@ -240,9 +226,8 @@ def _errors(prefix: str, report: ErrorReport) -> dict[str, Any]:
     return {f"{prefix}_{name}": getattr(report, name) for name in ERRORS}
 
 
-def _rows_lost(y: NDArray[Any], truth: Truth, output: Format) -> int:
+def _rows_lost(actual: Floats, truth: Truth, output: Format) -> int:
     """Rows that hold no number somewhere, or zeros alone, where the rounded truth does not."""
-    actual = y.astype(np.float64)
     expected = truth.round(output, _overflow(output)).astype(np.float64)
     broken = ~np.isfinite(actual).all(axis=1) & np.isfinite(expected).all(axis=1)
     vanished = (actual == 0).all(axis=1) & (expected != 0).any(axis=1)
@@ -250,9 +235,11 @@ def _rows_lost(y: NDArray[Any], truth: Truth, output: Format) -> int:
 
 
 def _bounds(
-    limits: Floats, y: Floats, exact: Truth, output: Format, report: ErrorReport
+    limits: Floats | None, y: Floats, exact: Truth, output: Format, report: ErrorReport
 ) -> dict[str, Any]:
     """The largest bound and the one at the worst element in ulp, and how often it failed."""
+    if limits is None:
+        return dict.fromkeys(("bound_ulp", "bound_ulp_worst", "bound_exceeded"), math.nan)
     with np.errstate(all="ignore"):
         in_ulp = _in_ulp(limits, exact.value, output)
         exceeded = np.abs(y - exact.value) - exact.radius > limits
@@ -279,10 +266,13 @@ def _in_ulp(limits: Floats, exact: Floats, output: Format) -> Floats:
     return np.where(np.isfinite(exact), farthest, np.nan)
 
 
-def _overflows(trace: list[Step]) -> dict[str, Any]:
+def _overflows(trace: list[Step] | None) -> dict[str, Any]:
     """The elements that left the range in each step, and the first step in which one did."""
+    names = [f"overflow_{name}" for name in STEPS]
+    if trace is None:
+        return {**dict.fromkeys(names, math.nan), "first_overflow": ""}
     # A step that the plan does not have overflows nowhere.
-    counts = dict.fromkeys((f"overflow_{name}" for name in STEPS), 0)
+    counts = dict.fromkeys(names, 0)
     for step in trace:
         counts[f"overflow_{step.name}"] += step.overflowed
     first = next((step.name for step in trace if step.overflowed), "")

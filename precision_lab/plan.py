@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 ONE_PASS = ("one_pass", "one_pass_clamped")
 
+SHIFTED = ("scale_shift", "shift_narrow", "folded_shift")
+"""Values of ``apply`` that multiply x itself and subtract the mean afterwards; of ``shift_narrow``,
+what it stands for decides (`Plan.formats_for`)."""
+
+FOLDED = ("folded_gain", "folded_shift")
+"""Values of ``apply`` that multiply the gain into r."""
+
 CONSTANT_SCALE = 2.0**-8
 """float16's 65504 · 2^-8 squares to 65472, which float16 holds; with 2^-7 it overflows."""
 
@@ -41,7 +48,8 @@ class Operation(NamedTuple):
     operation
         The arithmetic's operation.
     operands
-        What follows the value itself, by letter: r, g and b; m·r and r·g are formed beforehand.
+        What follows the value itself, by letter: r, g and b; m·r, r·g and s = b − m·r·g are formed
+        beforehand.
     """
 
     name: str
@@ -62,7 +70,9 @@ class Plan:
     norm
         ``"rms"``, ``"layer"``, or ``"any"`` for both.
     source, version, verified
-        Whose plan it is, in which version, and how that is known.
+        Whose plan it is, in which version, and how that is known; not verified where it is empty.
+    assumed
+        Names of the fields that the source, as read, does not settle: they hold a likely value.
     eps_default
         The eps of the implementation, where the user gives none.
     summary
@@ -89,30 +99,37 @@ class Plan:
     output_format
         The format of y.
     divisor
-        Of the mean of squares.
+        Of the mean of squares: ``n``, ``n-1``, or ``reciprocal_n``, with which it is multiplied by
+        1/n, itself rounded, and so is the sum for the mean.
     statistic
         ``mean_square`` of x (in a layer norm of x − mean, which makes it ``two_pass``);
         ``two_pass`` mean, then the mean square of the deviations; ``one_pass`` E[x²] − E[x]²,
-        negative at times; ``one_pass_clamped`` no less than 0; ``welford`` in turn, whatever
-        `order` says. In an rms norm the last four are a fault: the statistic subtracts the mean,
-        and x itself does not.
+        negative at times; ``one_pass_clamped`` no less than 0; ``welford`` in turn, or as the
+        order has it. In an rms norm these four are a fault: the statistic subtracts the mean, and x
+        itself does not. ``two_pass_plus_square``, of rms norms only, is none: it adds the square of
+        the mean to the variance again, which makes it the mean of squares.
     inverse
         ``rsqrt`` one operation, rounded once; ``reciprocal_sqrt`` a root, then 1/root; ``divide``
         no reciprocal, the values are divided by the root; ``pow`` the power −1/2, correctly
         rounded, which is rsqrt again. Where eps is added outside the root all but ``divide``
         compute 1/(root + eps).
     apply
-        ``centred`` (x − m)·r; ``scale_shift`` x·r − m·r, layer norms only; ``folded_gain``
-        (x − m)·(r·g).
+        ``centred`` (x − m)·r; ``folded_gain`` (x − m)·(r·g). In layer norms only: ``scale_shift``
+        x·r − m·r; ``shift_narrow`` the same where x is narrower than float32, else ``centred``;
+        ``folded_shift`` x·(r·g) + (b − m·(r·g)).
     gain
         ``plain`` g; ``one_plus`` 1 + g; ``ignored``.
     bias
         Added after or before the gain is multiplied.
     bias_rounding
         ``fused``: a product directly before the bias is not rounded on its own, and neither is
-        x·r in ``scale_shift``. ``separate``: each operation is rounded.
+        x·r in ``scale_shift`` and ``folded_shift``. ``separate``: each operation is rounded.
+    absent_bias
+        ``zero``: where there is no bias, +0 is added all the same, which makes +0 of −0.
     order
-        The order of every sum, a name from `reduce.orders`.
+        The order of every sum, a name from `reduce.orders`. Two have ways of their own with some
+        statistics, all in the format of the sum: ``torch-cascade`` computes ``welford`` in chunks,
+        and ``mlas`` fuses squares into their sum, the mean before ``two_pass`` in float64.
     prescale
         Values are multiplied by a power of two s before they are squared, and eps by s², so that
         the function stays the same: ``constant`` s = 2^-8, the largest that lets no float16
@@ -132,6 +149,7 @@ class Plan:
     source: str = ""
     version: str = ""
     verified: str = ""
+    assumed: tuple[str, ...] = ()
     eps_default: float = 1e-6
     summary: str = ""
     cast: str = "late"
@@ -150,6 +168,7 @@ class Plan:
     gain_format: str = "float32"
     bias: str = "after_gain"
     bias_rounding: str = "separate"
+    absent_bias: str = "none"
     order: str = "pairwise"
     prescale: str = "none"
     output_rounding: str = "nearest_even"
@@ -196,7 +215,8 @@ class Plan:
         kept = [part for part in self.name.split(" ") if part.partition("=")[0] not in changed]
         told = " ".join([*kept, *(f"{switch}={value}" for switch, value in changed.items())])
         known: dict[str, Any] = {"name": name or told, **changed}
-        return dataclasses.replace(self, verified="", **known)
+        assumed = tuple(field for field in self.assumed if field not in changed)
+        return dataclasses.replace(self, verified="", assumed=assumed, **known)
 
     def norm_for(self, norm: Norm | str | None = None) -> Norm:
         """The norm that the plan computes: its own, or for a plan of both the one asked for.
@@ -213,12 +233,19 @@ class Plan:
             raise InputError(
                 f"plan {self.name!r} computes the norm {self.norm!r}, not {found.name!r}"
             )
-        if self.apply == "scale_shift" and not found.centred:
-            raise InputError(f"apply 'scale_shift' shifts by the mean, and {found.title} has none")
+        if self.apply in SHIFTED and not found.centred:
+            raise InputError(f"apply {self.apply!r} shifts by the mean, and {found.title} has none")
+        if self.statistic == "two_pass_plus_square" and found.centred:
+            raise InputError(
+                f"statistic {self.statistic!r} is a mean of squares, and {found.title} is about"
+                " the mean: 'two_pass' is"
+            )
         return found
 
     def formats_for(self, input_format: Format | str, weight_format: Format | str) -> Plan:
         """This plan with every ``input`` replaced by the format that it stands for.
+
+        And ``shift_narrow`` by what it does with that format.
 
         Parameters
         ----------
@@ -231,6 +258,9 @@ class Plan:
             for switch in FORMAT_SWITCHES
             if getattr(self, switch) == "input"
         }
+        if self.apply == "shift_narrow":
+            narrow = formats[own].precision < formats["float32"].precision
+            resolved["apply"] = "scale_shift" if narrow else "centred"
         return dataclasses.replace(self, **resolved) if resolved else self
 
     def operations(self, *, gain: bool, bias: bool, centred: bool) -> list[Operation]:
@@ -239,27 +269,31 @@ class Plan:
         Parameters
         ----------
         gain, bias
-            Whether there is a gain to multiply and a bias to add.
+            Whether there is a gain to multiply and a bias to add (without one, `absent_bias`).
         centred
             Whether the norm subtracts the mean.
         """
         divides = self.inverse == "divide"
         shifted = self.apply == "scale_shift"
-        folded = self.apply == "folded_gain" and gain
-        x = "(x − m)" if centred and not shifted else "x"
+        folded = self.apply in FOLDED and gain
+        bias = bias or self.absent_bias == "zero"
+        x = "(x − m)" if centred and self.apply not in SHIFTED else "x"
         apply, factor = ("divide", "r") if divides and not folded else ("multiply", "r")
         if folded:
             factor = "r·g"
         chain = [Operation("normalise", f"{x}·{factor}", "compute", apply, (factor,))]
         if shifted:
             chain.append(Operation("shifted", "v − m·r", "compute", "subtract", ("m·r",)))
+        if self.apply == "folded_shift":
+            formula = f"v + (b − m·{factor})" if bias else f"v − m·{factor}"
+            chain.append(Operation("shifted", formula, "compute", "add", ("s",)))
         if self.cast == "early":
             chain.append(Operation("cast", "v", "output", "cast", ()))
         kind = chain[-1].kind
         affine = []
         if gain and not folded:
             affine.append(Operation("gain", "v·g", kind, "multiply", ("g",)))
-        if bias:
+        if bias and self.apply != "folded_shift":
             affine.append(Operation("bias", "v + b", kind, "add", ("b",)))
         chain += affine if self.bias == "after_gain" else affine[::-1]
         return _fused(chain) if self.bias_rounding == "fused" else chain
@@ -320,12 +354,12 @@ def _fused(chain: list[Operation]) -> list[Operation]:
 
 
 def _refuse_contradictions(plan: Plan) -> None:
-    if plan.apply == "folded_gain" and plan.cast == "early":
-        message = "apply 'folded_gain' multiplies the gain into r: cast 'early' has nothing to cast"
-    elif plan.apply == "folded_gain" and plan.bias == "before_gain":
-        message = "apply 'folded_gain' multiplies the gain first: bias 'before_gain' comes too late"
-    elif plan.apply == "scale_shift" and plan.inverse == "divide":
-        message = "apply 'scale_shift' needs a reciprocal: inverse 'divide' forms none"
+    if plan.apply in FOLDED and plan.cast == "early":
+        message = f"apply {plan.apply!r} multiplies the gain into r: cast 'early' casts nothing"
+    elif plan.apply in FOLDED and plan.bias == "before_gain":
+        message = f"apply {plan.apply!r} multiplies the gain first: bias 'before_gain' is too late"
+    elif plan.apply in SHIFTED and plan.inverse == "divide":
+        message = f"apply {plan.apply!r} needs a reciprocal: inverse 'divide' forms none"
     elif plan.statistic in ONE_PASS and plan.divisor == "n-1":
         message = f"statistic {plan.statistic!r} is E[x²] − E[x]²: it has no divisor 'n-1'"
     elif plan.norm != "any":

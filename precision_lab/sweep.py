@@ -105,7 +105,8 @@ def sweep(
         A results file: rows that it has are not measured again, so a run that was broken off goes
         on. None keeps the rows in memory.
     jobs
-        Processes that measure. The rows are the same for any number.
+        Processes that measure. The rows are the same for any number. With one, plans are measured
+        in this process, and kernels in another, so that one that crashes costs its own cases alone.
     progress
         Called with the number of cases done and of all cases, as `precision_lab.progress.show`
         gives it.
@@ -118,7 +119,9 @@ def sweep(
     Raises
     ------
     InputError
-        The grid is empty, or the file holds something else than this sweep.
+        The grid is empty, or the file holds something else than this sweep; a kernel raised or
+        gave no output, or is a callable of this process and wanted in another or in a file. The
+        rows of all other cases are saved.
     CaseError
         Some cases could not be measured.
     StoppedError
@@ -214,6 +217,7 @@ def _filled(
     jobs = whole("jobs", jobs, 1, MOST_JOBS)
     grids = _grids(config)
     cases = cases_of(grids)
+    apart = _apart(grids, path, jobs=jobs)
     wanted = dealing.shard(list(enumerate(cases)), *shard)
     digest = hashlib.sha256("\n".join(case.key for case in cases).encode("ascii")).hexdigest()
     with Store(
@@ -224,7 +228,7 @@ def _filled(
         report(deal.before, len(wanted))
         measured = 0
         if deal.left:
-            replies = _alone(deal, measure) if jobs == 1 else _together(deal, measure, jobs)
+            replies = _together(deal, measure, jobs) if apart else _alone(deal, measure)
             # Closed at once when something is raised, so that no worker outlives this call.
             with closing(replies):
                 measured = _save(replies, store, dict(wanted), deal, report)
@@ -239,6 +243,21 @@ def _filled(
                 sweep=digest,
             ),
         )
+
+
+def _apart(grids: Iterable[Sweep], path: str | os.PathLike[str] | None, *, jobs: int) -> bool:
+    """Whether cases are measured in processes of their own."""
+    kernels = [kernel for grid in grids for kernel in grid.kernels]
+    here = next((kernel for kernel in kernels if kernel.lives_here), None)
+    if here is None:
+        return jobs > 1 or bool(kernels)
+    if jobs > 1 or path is not None:
+        raise InputError(
+            f"the kernel {here.name} is a callable of this process, which "
+            f"{'other processes' if jobs > 1 else 'a results file'} could not find again: give "
+            "it as file.py:function or package.module:function"
+        )
+    return False
 
 
 def _save(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import signal
-import sys
 import time
 import traceback
 from pathlib import Path
@@ -52,13 +51,18 @@ def main(name: str) -> None:
     """Answer the cases on standard input until it ends."""
     # Ctrl-C reaches every process of the terminal; this one leaves when its parent says so.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What a measured function prints must not end up among the answers.
-    with os.fdopen(os.dup(1), "w", encoding="ascii") as answers:
+    # What a measured function prints must not end up among the answers, nor may it read the cases.
+    with (
+        os.fdopen(os.dup(0), encoding="ascii") as cases,
+        os.fdopen(os.dup(1), "w", encoding="ascii") as answers,
+        open(os.devnull, "rb") as nothing,  # noqa: PTH123 - no path
+    ):
+        os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)
         measure = measure_named(name)
         try:
             print(canonical.encode({"ready": True}), file=answers, flush=True)
-            for line in sys.stdin:
+            for line in cases:
                 question = canonical.decode(line)
                 case = Case(**question["case"])
                 reply = answer(question["position"], case, measure)

@@ -17,7 +17,7 @@ Values: TypeAlias = NDArray[np.floating[Any]]
 
 
 class Adder(Protocol):
-    """What an order asks of an arithmetic."""
+    """What an order asks of an arithmetic to sum."""
 
     def add(self, a: Values, b: Values, /) -> Values:
         """a + b, rounded."""
@@ -36,12 +36,45 @@ class Adder(Protocol):
         ...
 
 
+class Fusing(Adder, Protocol):
+    """What an order asks of an arithmetic to compute moments."""
+
+    def multiply(self, a: Values, b: Values, /) -> Values:
+        """a · b, rounded."""
+        ...
+
+    def divide(self, a: Values, b: Values, /) -> Values:
+        """a / b, rounded."""
+        ...
+
+    def divided(self, a: Values, count: int, /) -> Values:
+        """a / count, rounded once."""
+        ...
+
+    def fma(self, a: Values, b: Values, c: Values, /) -> Values:
+        """a · b + c, rounded once."""
+        ...
+
+    def widened(self, target: Format, /) -> Fusing:
+        """The same arithmetic in a format that holds this one's values."""
+        ...
+
+
 def in_turn(parts: Iterable[Values], arithmetic: Adder) -> Values:
     """Sum over the first axis, one after the other."""
     total, *rest = parts
     for part in rest:
         total = arithmetic.add(total, part)
     return total
+
+
+def halved(lanes: Values, arithmetic: Adder) -> Values:
+    """Sum over the first axis, a power of two: the upper half onto the lower, down to one."""
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = arithmetic.add(lanes[:half], lanes[half:])
+    lane: Values = lanes[0]
+    return lane
 
 
 def first(values: Values) -> Values:

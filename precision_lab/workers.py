@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter, deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _AHEAD = 2
 # A case that kills this many workers is given up.
 _TRIES = 2
+# Seconds after which a kernel that gives no answer is taken to hang; plans always end.
+PATIENCE = 300.0
 # The module search path is handed over, so that a worker imports what its parent would.
 _START = """
 import sys
@@ -69,6 +72,9 @@ class Worker:
         self.todo: deque[Numbered] = deque()
         self.at_hand: deque[Numbered] = deque()
         self.ready = False
+        self.hangs = False
+        # When it began what it measures now.
+        self._since = 0.0
         # One thread each, whatever NumPy is linked against: the workers share the cores.
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         with _interrupts_kept_back():
@@ -99,6 +105,17 @@ class Worker:
             with suppress(BrokenPipeError):
                 self.process.stdin.write(line.encode("ascii") + b"\n")
                 self.process.stdin.flush()
+
+    def begins(self) -> None:
+        """Note that the next case begins now."""
+        self._since = time.monotonic()
+
+    def check(self) -> None:
+        """End the process if a kernel hangs in it; the end of its answers tells the rest."""
+        measures_kernel = self.ready and self.at_hand and self.at_hand[0][1].kernel
+        if measures_kernel and time.monotonic() - self._since > PATIENCE:
+            self.hangs = True
+            self.process.kill()
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
@@ -153,6 +170,8 @@ class Workers:
         while len(self._workers) < self._jobs and (chunk := self._next()):
             self._add(chunk)
         while any(worker.at_hand for worker in self._workers):
+            for worker in self._workers:
+                worker.check()
             try:
                 worker, line = self._answers.get(timeout=idle)
             except queue.Empty:
@@ -164,8 +183,10 @@ class Workers:
             answer = canonical.decode(line)
             if "ready" in answer:
                 worker.ready = True
+                worker.begins()
                 continue
             worker.at_hand.popleft()
+            worker.begins()
             self._feed(worker)
             yield answer
 
@@ -204,13 +225,12 @@ class Workers:
         if left:
             position, _ = left[0]
             self._deaths[position] += 1
-            if self._deaths[position] == _TRIES:
+            if worker.hangs or self._deaths[position] == _TRIES:
                 left = left[1:]
-                yield {
-                    "position": position,
-                    "error": f"the process that measured it ended with {how}, twice",
-                    "bad_input": False,
-                }
+                text = f"the process that measured it ended with {how}, twice"
+                if worker.hangs:
+                    text = f"the kernel gave no answer for {PATIENCE:g} seconds"
+                yield {"position": position, "error": text, "bad_input": False}
         if left:
             self._returned.append(left)
         if chunk := self._next():

@@ -22,7 +22,7 @@ def rounded(name: str, exact: Fraction, mode: str = "nearest_even") -> Fraction:
     return Fraction(grid(name).round(exact, mode))
 
 
-def slow_norm(switches, x, g, b, eps, *, layer):
+def slow_norm(switches, x, g, b, eps, *, layer, x_format=None):
     """One row of a norm as the switches say, as rational numbers.
 
     Parameters
@@ -31,6 +31,8 @@ def slow_norm(switches, x, g, b, eps, *, layer):
         Every switch of a plan, no format left open.
     x, g, b
         Lists of floats; g and b may be None.
+    x_format
+        The format that x is of, which ``shift_narrow`` asks for.
     """
     s = switches
     n = len(x)
@@ -62,10 +64,15 @@ def slow_norm(switches, x, g, b, eps, *, layer):
     def rounded_eps(power):
         return to("eps", Fraction(eps) * scale**power)
 
+    def share_of(sum_of_all, count):
+        if s["divisor"] == "reciprocal_n":
+            return to("sum", sum_of_all * to("sum", Fraction(1, count)))
+        return to("sum", sum_of_all / count)
+
     def mean_of(sum_of_squares):
         if s["eps_place"] == "sum":
             sum_of_squares = to("sum", sum_of_squares + rounded_eps(2))
-        return to("sum", sum_of_squares / (n - 1 if s["divisor"] == "n-1" else n))
+        return share_of(sum_of_squares, n - 1 if s["divisor"] == "n-1" else n)
 
     def mean_square(values):
         return mean_of(total([to("square", value * value) for value in values]))
@@ -75,11 +82,14 @@ def slow_norm(switches, x, g, b, eps, *, layer):
         statistic = "two_pass" if layer else "direct"
     m = Fraction(0)
     if statistic not in ("direct", "welford"):
-        m = to("sum", total(x) / n)
+        m = share_of(total(x), n)
     if statistic == "direct":
         ms = mean_square(x)
     elif statistic == "two_pass":
         ms = mean_square([to("compute", value - m) for value in x])
+    elif statistic == "two_pass_plus_square":
+        variance = mean_square([to("compute", value - m) for value in x])
+        ms = to("sum", variance + to("square", m * m))
     elif statistic == "welford":
         squares = Fraction(0)
         for k, value in enumerate([to("sum", value) for value in x], 1):
@@ -122,22 +132,36 @@ def slow_norm(switches, x, g, b, eps, *, layer):
     fused = s["bias_rounding"] == "fused"
     early = s["cast"] == "early"
     out = []
-    shifted = layer and s["apply"] == "scale_shift"
+    apply = s["apply"]
+    if apply == "shift_narrow":
+        apply = "scale_shift" if x_format in ("float16", "bfloat16", "float8_e4m3fn") else "centred"
+    shifted = layer and apply == "scale_shift"
     for i, element in enumerate(x):
-        value = to("compute", element - m) if layer and not shifted else element
+        centres = layer and apply in ("centred", "folded_gain")
+        value = to("compute", element - m) if centres else element
         gain = None if g is None else g[i]
         bias = None if b is None else Fraction(b[i])
+        if bias is None and s["absent_bias"] == "zero":
+            bias = Fraction(0)
         stage = "output" if early else "compute"
         factor = r
-        if s["apply"] == "folded_gain" and gain is not None:
+        if apply in ("folded_gain", "folded_shift") and gain is not None:
             factor, gain = to("compute", r * gain), None
         # `product` is what has not been rounded yet, and a sum may fuse with it.
-        folded = s["apply"] == "folded_gain" and g is not None
+        folded = apply == "folded_gain" and g is not None
         product, is_product, kind = value * factor, folded or not divides, "compute"
         if shifted:
             shift = to("compute", m * r)
             product = product - shift if fused else to("compute", product) - shift
             is_product = False
+        if apply == "folded_shift":
+            shift = m * factor
+            if bias is None:
+                offset = -to("compute", shift)
+            else:
+                offset = to("compute", bias - (shift if fused else to("compute", shift)))
+            product = (product if fused else to("compute", product)) + offset
+            is_product, bias = False, None
         if early:
             product, is_product, kind = to("output", to("compute", product)), False, "output"
         affine = [("gain", gain), ("bias", bias)]

@@ -10,6 +10,7 @@ import hashlib
 import math
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,11 @@ def talkative(case: Case) -> dict[str, Any]:
     print("hello")  # noqa: T201
     os.write(1, b"world\n")
     return numbers(case)
+
+
+def curious(case: Case) -> dict[str, Any]:
+    """Reads standard input, as a debugger does."""
+    return {**numbers(case), "read": sys.stdin.read() + os.read(0, 9).decode()}
 
 
 def faulty(case: Case) -> dict[str, Any]:

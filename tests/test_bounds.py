@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_plans import random_plans
+from random_plans import computes, random_plans
 
 from precision_lab.bounds import STEPS, _Bound, bound, bound_terms
 from precision_lab.emulate import Run, emulate
@@ -13,7 +13,7 @@ from precision_lab.formats import formats
 from precision_lab.norms import check
 from precision_lab.plans import ONE_PASS, plans
 from precision_lab.reduce import orders
-from precision_lab.statistic_bounds import Roundings
+from precision_lab.roundings import Roundings
 from precision_lab.switches import FORMAT_SWITCHES
 from precision_lab.table import InputError
 from precision_lab.truth import truth
@@ -52,14 +52,22 @@ def exceeding(inputs, eps, plan, norm, *, share=1.0):
     return np.count_nonzero(finite & ~(error <= share * limit))
 
 
-@pytest.mark.parametrize("norm", ["rms", "layer"])
+def computed():
+    """Each norm of each plan, of plans with the same switches the first alone."""
+    first = {(plan.norm, *plan.switches.values()): plan for plan in [*plans.values()][::-1]}
+    return [
+        (plan.name, norm)
+        for plan in first.values()
+        for norm in ("rms", "layer")
+        if plan.norm in ("any", norm)
+    ]
+
+
+@pytest.mark.parametrize(("name", "norm"), computed())
 @pytest.mark.parametrize("format", ["float32", "bfloat16", "float16", "float8_e4m3fn"])
-@pytest.mark.parametrize("name", plans)
 def test_no_error_exceeds_its_bound(name, format, norm):
     """For every plan, format and family of rows, short and long, the bound holds."""
     plan = plans[name]
-    if plan.norm not in ("any", norm):
-        return
     for family in ROWS:
         for n in (1, 2, 37, 600):
             x, g, b = made(family, format, n)
@@ -78,7 +86,7 @@ def test_no_error_exceeds_its_bound(name, format, norm):
 def test_no_error_of_any_plan_exceeds_its_bound(plan, data):
     """With any switches on any rows the bound holds."""
     norm = data.draw(st.sampled_from(["rms", "layer"]))
-    if plan.apply == "scale_shift" and norm == "rms":
+    if not computes(plan, norm):
         return
     x, g, b = made(
         data.draw(st.sampled_from(sorted(ROWS))),
@@ -116,7 +124,7 @@ def test_a_smaller_bound_would_be_exceeded():
 def test_every_row_statistic_lies_in_its_enclosure(plan, data):
     """Mean, mean of squares and reciprocal, as emulated, lie where the derivation puts them."""
     norm = data.draw(st.sampled_from(["rms", "layer"]))
-    if plan.apply == "scale_shift" and norm == "rms":
+    if not computes(plan, norm):
         return
     family = data.draw(st.sampled_from(["normal", "offset", "constant", "spread", "outlier"]))
     x, *_ = made(family, "bfloat16", data.draw(st.integers(1, 60)), data.draw(st.integers(0, 999)))
@@ -133,7 +141,7 @@ def assert_enclosed(plan, trace, derived):
         far = np.abs(held["mean_x"] - derived.moments.mean) > derived.mean_error
         assert not (far & np.isfinite(derived.mean_error)).any()
     squares = derived.statistic.squares(derived.mean_error)
-    computed = held.get("variance", held["mean"])
+    computed = held.get("variance", held.get("restored", held["mean"]))
     if plan.statistic == "one_pass_clamped":
         computed = np.maximum(computed, 0)
     known = np.isfinite(squares.high)
@@ -149,9 +157,10 @@ def assert_enclosed(plan, trace, derived):
 @given(data=st.data())
 def test_each_step_alone_stays_within_its_own_term(format, data):
     """With every step exact but one, the error is within that step's part of the bound."""
-    plan = data.draw(random_plans(formats=(format, "float64"), outputs=(format,)))
+    orders = ("pairwise", "torch-cascade", "mlas", "ynn")
+    plan = data.draw(random_plans(formats=(format, "float64"), outputs=(format,), orders=orders))
     norm = data.draw(st.sampled_from(["rms", "layer"]))
-    if plan.apply == "scale_shift" and norm == "rms":
+    if not computes(plan, norm):
         return
     family = data.draw(st.sampled_from(["normal", "offset", "spread", "outlier", "tiny"]))
     n, seed = data.draw(st.sampled_from([2, 8, 40])), data.draw(st.integers(0, 2**32 - 1))
@@ -375,3 +384,33 @@ def test_bad_arguments_are_refused():
     for arguments in ({"plan": "lat"}, {"eps": -1.0}, {"norm": "layer", "plan": "hf-llama"}):
         with pytest.raises(InputError):
             bound(np.ones((1, 3)), **{"eps": 1e-6, "plan": "late", **arguments})
+
+
+def test_the_bound_of_a_constant_row_of_float16():
+    """torch-layer-norm gives −0.484 for 0, half an ulp of m·r, and the bound is little more."""
+    x = np.full((1, 64), 5e4, np.float16)
+    limit = bound(x, eps=1e-5, plan="torch-layer-norm")
+    assert 0.484 == round(-float(emulate(x, eps=1e-5, plan="torch-layer-norm")[0, 0]), 3)
+    assert (limit >= 0.484375).all()
+    assert (limit < 0.51).all()
+
+
+def test_the_size_of_the_bounds_of_libraries():
+    """Their float32 statistics cost little in 16 bits: 0.51 ulp in bf16, 0.55 in fp16."""
+    for format, most in (("bfloat16", 0.51), ("float16", 0.55)):
+        x, g, _ = made("normal", format, 4096)
+        for name in ("torch-layer-norm", "ort-layer-norm", "flax-layer-norm", "ort-rms-norm"):
+            plan = plans[name]
+            ulp = formats[format].ulp(truth(plan.norm, x, g, eps=1e-5).value)
+            assert np.median(bound(x, g, eps=1e-5, plan=plan) / ulp) < most, name
+
+
+def test_every_statistic_of_an_order_has_a_bound():
+    """Whatever an order computes its own way is bounded, by what is derived for that way."""
+    for order in orders.values():
+        for kind in order.statistics:
+            plan = plans["late"].replace(statistic=kind, order=order.name)
+            norm = "rms" if kind == "mean_square" else "layer"
+            x, g, b = made("normal", "float32", 100)
+            assert np.isfinite(bound(x, g, b, eps=1e-5, plan=plan, norm=norm)).all()
+            assert 0 == exceeding((x, g, b), 1e-5, plan, norm)

@@ -161,16 +161,33 @@ def test_lines_tell_lost_rows():
     assert "rows lost" in charts.svg(drawn)
 
 
+def test_lines_draw_guides_and_ticks():
+    """A guide is drawn in each panel and told with its largest value; ticks are as written."""
+    rows = made_up((0.5,)).assign(rate=[1.0, 2.0, 4.0] * 4)
+    options = {"x": "k", "y": "error", "series": "plan", "panel": "format"}
+    plain, guided = (
+        charts.lines(rows, **WORDS, xlabel="k", ylabel="ulp", **options, **more)
+        for more in ({}, {"guides": {"n·u": "rate"}, "tick": charts.power, "step": 1, "tall": 2.0})
+    )
+    assert guided.alt == f"{plain.alt.removesuffix('.')}; n·u: up to 4."
+    counts = [[len(axis.lines) for axis in chart.figure.axes] for chart in (plain, guided)]
+    assert [[2, 2], [3, 3]] == counts
+    ticks = [label.get_text() for label in guided.figure.axes[-1].get_xticklabels()]
+    assert ["2⁻¹", "2⁰", "2¹"] == ticks
+    assert len({axis.get_xlim() for axis in guided.figure.axes}) == 1
+
+
 def test_errors_of_lost_rows_are_no_errors():
     """Each kind of error is masked by its own losses; other columns stay."""
     rows = pd.DataFrame({
         "arithmetic_rows_lost": [0, 1, 0], "total_rows_lost": [0, 1, 2], "rows": 3,
         "arithmetic_ulp_max": [0.5, 9.0, 1.0], "total_relative_rms": [0.5, 9.0, 1.0],
+        "arithmetic_absolute_max": 1.0,
     })  # fmt: skip
     found = charts.surviving(rows)
     assert found["arithmetic_ulp_max"].tolist()[::2] == [0.5, 1.0]
     assert found["total_relative_rms"].tolist()[:1] == [0.5]
-    assert [1, 2] == [found[name].isna().sum() for name in found.columns[-2:]]
+    assert [1, 2, 1] == [found[name].isna().sum() for name in found.columns[-3:]]
     assert found["rows"].tolist() == [3, 3, 3]
 
 
@@ -201,14 +218,19 @@ def test_infinity_stands_at_the_edge_and_nan_nowhere():
 def test_every_color_has_a_dark_twin():
     """No colour of a figure is left to vanish on a dark screen."""
     for chart in CHARTS:
-        text = charts.svg(chart(made_up()))
-        used = set(re.findall(r'style="[^"]*(?:fill|stroke): (#[0-9a-f]{6})', text))
+        light, _, dark = charts.svg(chart(made_up())).partition("@media")
+        used = set(re.findall(r"(?:fill|stroke):(#[0-9a-f]{6})", light))
+        assert used
         assert used - set(drawing.DARK) <= {"#16181b"}
+        assert {drawing.DARK.get(color, "") for color in used} - {""} <= set(
+            re.findall(r"(?:fill|stroke):(#[0-9a-f]{6})", dark)
+        )
 
 
 def test_looks_differ_in_more_than_color():
     """Series of a chart differ in colour and in marker."""
-    looks = list(drawing.looks("abcdef").values())
+    looks = list(drawing.looks("abcdefg").values())
+    assert {look.color for look in looks} <= set(drawing.DARK)
     assert len(looks) == len({look.color for look in looks}) == len({look.marker for look in looks})
 
 

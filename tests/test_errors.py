@@ -24,6 +24,7 @@ from precision_lab.truth import truth
 
 BF16 = ml_dtypes.bfloat16
 NAN, INF = math.nan, math.inf
+LARGEST = Fraction(np.finfo(np.float64).max)
 
 
 def given_truth(exact, dtype=np.float64):
@@ -55,6 +56,7 @@ def test_known_errors_in_bfloat16():
     relative = [2**-9 / (1 + 2**-9), 2**-8 / (2 - 2**-8), 3 * 2**-7 / (1 + 3 * 2**-7), 0]
     assert max(relative) == report.relative_max
     assert math.isclose(math.sqrt(sum(r * r for r in relative) / 4), report.relative_rms)
+    assert 3 * 2**-7 == report.absolute_max
     assert ((0, 2), -1.0, -1 - 3 * 2**-7, 3.0) == (
         report.worst.index, report.worst.actual, report.worst.expected, report.worst.ulp,
     )  # fmt: skip
@@ -138,7 +140,7 @@ def test_every_field_sees_its_fault():
     assert away.correctly_rounded == 0
     for name in ("ulp_max", "ulp_p50", "ulp_p90", "ulp_p99", "ulp_p999", "ulp_mean", "bias"):
         assert getattr(away, name) > getattr(right, name) + 0.9, name
-    for name in ("relative_max", "relative_rms"):
+    for name in ("relative_max", "relative_rms", "absolute_max"):
         assert getattr(away, name) > 1.5 * getattr(right, name), name
     assert (0, 2) == (right.kappa_max, away.kappa_max)
     # A fault in 0.5 % of elements shows in the largest and the last quantile, not before.
@@ -358,7 +360,7 @@ class SlowTruth:
 def slow_errors(name, actual, exact):
     """The report's fields by definition; floats still to be compared with a tolerance."""
     largest = Fraction(formats[name].largest)
-    ulps, signed, relative, kappa = [], [], [], [0]
+    ulps, signed, relative, absolute, kappa = [], [], [], [], [0]
     out = right = inf = nan = zero = 0
     expected = [slow_round(name, t) for t in exact]
     worst = []
@@ -378,6 +380,8 @@ def slow_errors(name, actual, exact):
             ulps.append(abs(distance))
             signed.append(distance * ((t > 0) - (t < 0)))
             worst.append(abs(distance))
+            away = abs(Fraction(y) - t)
+            absolute.append(float(away) if away <= LARGEST else INF)
             kappa.append(abs(slow_place(name, Fraction(y)) - slow_place(name, Fraction(e))))
             if t != 0:
                 # Past float64 it is infinite there.
@@ -404,6 +408,7 @@ def slow_errors(name, actual, exact):
         "ulp_mean": sum(ulps) / count if count else NAN,
         "bias_signed": sum(signed) / count if count else NAN,
         "relative_max": max(relative, default=NAN),
+        "absolute_max": max(absolute, default=NAN),
         "relative_rms": math.sqrt(sum(r * r for r in relative) / len(relative))
         if relative and max(relative) < 2**500 else None,
         "worst": max(worst, default=None),

@@ -25,6 +25,22 @@ def test_columns(tmp_path):
     assert -1.0 == table["parameter_low"][1]
     assert ["late", "late"] == list(table["plan_cast"])
     assert [case.key for case in sweep.cases()] == list(table["key"])
+    assert ["", ""] == list(table["exact"])
+
+
+def test_plans_compared_with_have_a_column(tmp_path):
+    """The name of the other plan, empty where there is none."""
+    sweep = Sweep(against=["none", "early"], rows=1, hidden=3)
+    run(sweep, tmp_path / "some.sqlite")
+    assert ["", "early"] == list(read(tmp_path / "some.sqlite")["against"])
+
+
+def test_exact_steps_have_a_column(tmp_path):
+    """Which step was exact stands beside the plan."""
+    sweep = Sweep(exact=["none", "sum"], rows=1, hidden=3)
+    run(sweep, tmp_path / "results.sqlite", measure="standins:numbers")
+    table = read(tmp_path / "results.sqlite")
+    assert [("late", ""), ("late", "sum")] == list(zip(table["plan"], table["exact"], strict=True))
 
 
 def test_a_figure_from_the_file_alone(tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from precision_lab import canonical
-from precision_lab.cases import Case
+from precision_lab.cases import PLACES, Case
 from precision_lab.formats import formats
 from precision_lab.grid import Sweep
 from precision_lab.inputs import captures, families
@@ -66,6 +66,9 @@ class TestCase:
             ("gain", "none"),
             ("bias", "random"),
             ("scale", "per_tensor"),
+            ("exact", "square"),
+            ("kernel", {"name": "mine", "digest": "0"}),
+            ("against", {"name": "late", "norm": "any", "cast": "early"}),
         ],
     )
     def test_any_change_is_another_case(self, name, value):
@@ -75,11 +78,11 @@ class TestCase:
     def test_every_field_was_changed_above(self):
         """A field that is added must be in the key as well."""
         changed = {mark.args[1][at][0] for mark in self.marks() for at in range(len(mark.args[1]))}
-        assert {field.name for field in dataclasses.fields(Case)} == {*changed, "path"}
+        assert {field.name for field in dataclasses.fields(Case)} == {*changed, *PLACES}
 
     def test_where_a_file_lies_is_no_part_of_it(self):
         """The same capture on two machines gives the same rows; a worker is told its path."""
-        moved = dataclasses.replace(CASE, path="/elsewhere/a.safetensors")
+        moved = dataclasses.replace(CASE, path="/elsewhere/a.safetensors", where="/there/k.py:f")
         assert CASE.key == moved.key
         assert CASE.identity == moved.identity
         assert moved == Case(**canonical.decode(canonical.encode(moved.record)))
@@ -156,6 +159,39 @@ class TestSweep:
         for format, fits in (("float4_e2m1fn", ["late"]), ("float8_e4m3fn", names)):
             cases = Sweep(plans=names, formats=format).cases()
             assert fits == [case.plan["name"] for case in cases]
+
+    def test_exact_steps(self):
+        """Each step at a time where the plan has it; none of them is the plan as it was."""
+        plain = Sweep(plans=["late", "hf-gemma"]).cases()
+        steps = ("none", "bias", "output", "normalise")
+        cases = Sweep(plans=["late", "hf-gemma"], exact=steps).cases()
+        expected = [(name, step) for name in ("late", "hf-gemma")
+                    for step in ("", "output", "normalise")]  # fmt: skip
+        assert expected == [(case.plan["name"], case.exact) for case in cases]
+        assert [case.key for case in plain] == [case.key for case in cases if not case.exact]
+        assert "scale none, output exact" in cases[1].text
+        biased = Sweep(exact=steps, biases="random").cases()
+        assert ["", "bias", "output", "normalise"] == [case.exact for case in biased]
+
+    def test_plans_to_compare_with(self):
+        """Each other plan of the norm is a case; without one, cases are what they were."""
+        plain = Sweep(plans=["late", "early"]).cases()
+        centred = dataclasses.replace(plans["late"], name="of another norm", norm="layer")
+        others = ["none", plans["early"], centred]
+        cases = Sweep(plans=["late", "early"], against=others).cases()
+        expected = [("late", ""), ("late", "early"), ("early", ""), ("early", "early")]
+        told = [(case.plan["name"], case.against.get("name", "")) for case in cases]
+        assert expected == told
+        assert [case.key for case in plain] == [case.key for case in cases if not case.against]
+        assert cases[1].text.endswith("scale none, against early")
+        with pytest.raises(InputError, match="plans it is held against"):
+            Sweep(against=centred).cases()
+
+    def test_exact_steps_of_captures(self):
+        """A layer without a bias has no step that adds one."""
+        for norm, name, some in (("layer", "minilm", True), ("rms", "smollm2", False)):
+            sweep = Sweep(norm=norm, inputs=capture(name), exact=["none", "bias"])
+            assert some is any(case.exact == "bias" for case in sweep.cases())
 
     def test_eps(self):
         """None is the capture's own eps, or else the plan's default."""
@@ -236,6 +272,9 @@ class TestRefusals:
             ("seeds", True, "seed is True"),
             ("gains", "randm", "unknown gain 'randm'.*random"),
             ("biases", "", "unknown bias ''"),
+            ("exact", "sqare", "unknown step 'sqare'.*nearest are square"),
+            ("exact", ["none", 3], "unknown step '3'"),
+            ("against", "erly", "unknown plan 'erly'.*nearest (is|are) early"),
             ("scales", "tensor", "unknown scale 'tensor'.*per_tensor"),
             ("hidden", 2**27 + 1, "hidden is 134217729: give an integer up to 134217728"),
             ("seeds", 2**64, "seed is 18446744073709551616: give an integer up to"),
@@ -259,6 +298,11 @@ class TestRefusals:
         """A grid without a case is an error, not an empty table."""
         with pytest.raises(InputError, match=r"no case.*hf-llama.*layer"):
             Sweep(norm="layer", plans="hf-llama").cases()
+
+    def test_no_plan_has_the_step(self):
+        """A step that is nowhere is told with the plans that were asked."""
+        with pytest.raises(InputError, match=r"none of its plans \(late\) has the step prescale"):
+            Sweep(exact="prescale").cases()
 
     def test_a_misspelt_axis(self):
         """Python names it."""

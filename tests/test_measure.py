@@ -14,6 +14,8 @@ import pytest
 
 from precision_lab import canonical
 from precision_lab.bounds import STEPS
+from precision_lab.differences import COLUMNS
+from precision_lab.emulate import emulate
 from precision_lab.formats import formats
 from precision_lab.grid import Sweep
 from precision_lab.inputs import captures, families, make_gain, make_inputs
@@ -166,6 +168,66 @@ class TestNumbers:
         assert 0 == row["arithmetic_nan"] == row["arithmetic_rows_lost"]
         assert row["arithmetic_ulp_max"] <= 0.5001
 
+    def test_outputs_against_another_plan(self):
+        """What differs is counted and measured on the outputs themselves."""
+        common = {"inputs": "normal", "seeds": 3, "plans": "early"}
+        row = measure(only(**common, against="late"))
+        x = make_inputs("normal", rows=4, hidden=33, seed=3).astype(ml_dtypes.bfloat16)
+        gain = make_gain("random", hidden=33, seed=3).astype(ml_dtypes.bfloat16)
+        early, late = (
+            emulate(x, gain, eps=1e-6, plan=name).astype(np.float64) for name in ("early", "late")
+        )
+        assert 0 < np.count_nonzero(early != late) == row["against_differs"]
+        expected = np.linalg.norm(early - late) / np.linalg.norm(late)
+        assert expected == pytest.approx(row["against_relative_rms"], rel=1e-12)
+        assert 1.0 <= row["against_ulp_max"] <= 2.0
+        same = measure(only(**common, against="early"))
+        assert [0, 0.0, 0.0] == [same[name] for name in COLUMNS]
+        alone = measure(only(**common))
+        assert all(math.isnan(alone[name]) for name in COLUMNS)
+
+    def test_one_step_exact(self):
+        """What a step costs is what its exact twin lacks: of late, the output's half ulp."""
+        plain = measure(only(plans="late", hidden=200))
+        rows = {step: measure(only(plans="late", hidden=200, exact=step)) for step in
+                ("square", "sum", "output")}  # fmt: skip
+        assert plain.keys() == rows["square"].keys()
+        assert 0.49 < plain["arithmetic_ulp_max"] < 0.51
+        assert 0.49 < rows["sum"]["arithmetic_ulp_max"] < 0.51
+        assert rows["output"]["arithmetic_ulp_max"] < 1e-3
+        # What is counted is what the rounding of the output would be.
+        for name in ("correctly_rounded", "kappa_max", "rows_lost", "measured"):
+            assert plain[f"arithmetic_{name}"] == rows["output"][f"arithmetic_{name}"]
+        assert all(math.isnan(row["bound_ulp"]) for row in rows.values())
+        assert all(math.isnan(row["bound_exceeded"]) for row in rows.values())
+
+    def test_exact_squares_save_what_overflowed(self):
+        """With the squares in float64, all-low loses no row to them."""
+        common = {"plans": "all-low", "formats": "float16", "inputs": family("normal", scale=600.0)}
+        plain = measure(only(**common))
+        exact = measure(only(**common, exact="square"))
+        assert "square" == plain["first_overflow"]
+        assert (4, 0) == (plain["arithmetic_rows_lost"], exact["overflow_square"])
+        assert "sum" == exact["first_overflow"]
+
+    def test_an_exact_step_of_a_plan_in_float64(self):
+        """A step that is in float64 anyway changes nothing but the bound, which is not told."""
+        wide = plans["all-low"].replace(name="wide")
+        plain, exact = (
+            {name: value for name, value in measure(case).items() if "bound" not in name}
+            for case in Sweep(plans=wide, formats="float64", exact=["none", "sum"]).cases()
+        )
+        assert canonical.encode(plain) == canonical.encode(exact)
+
+    def test_an_exact_output_in_every_format(self):
+        """Its distances are small beside half an ulp, also where the format has no NaN."""
+        for name in ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "tf32", "float16"):
+            source = family("normal", scale=1.0)
+            row = measure(only(inputs=source, formats=name, exact="output", gains="none"))
+            assert name == row["output_format"]
+            assert row["arithmetic_ulp_max"] < 1e-2
+            assert 0 == row["arithmetic_nan"] == row["arithmetic_rows_lost"]
+
     def test_tf32_is_its_own_format(self):
         """It is held in float32, and its ulp is that of 11 bits."""
         row = measure(only(formats="tf32"))
@@ -200,7 +262,7 @@ class TestEveryCase:
 
     def test_a_bound_that_is_too_small_is_seen(self, monkeypatch):
         """The count of elements past their bound can be other than 0."""
-        module = importlib.import_module("precision_lab.measure")
+        module = importlib.import_module("precision_lab.computed")
         monkeypatch.setattr(module, "bound", lambda x, *_, **__: np.full(x.shape, 1e-4))
         assert 0 < measure(only())["bound_exceeded"]
 

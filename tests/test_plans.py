@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 
 from precision_lab.formats import formats
+from precision_lab.plan import SHIFTED
 from precision_lab.plans import SWITCHES, Plan, plans
 from precision_lab.switches import CHOICES, FORMAT_SWITCHES
 from precision_lab.table import InputError
@@ -30,6 +31,7 @@ def test_switches_have_the_agreed_names_and_defaults():
         "gain_format": "float32",
         "bias": "after_gain",
         "bias_rounding": "separate",
+        "absent_bias": "none",
         "order": "pairwise",
         "prescale": "none",
         "output_rounding": "nearest_even",
@@ -37,24 +39,6 @@ def test_switches_have_the_agreed_names_and_defaults():
     assert expected == plans["late"].switches
     assert expected == Plan(name="defaults").switches
     assert tuple(expected) == SWITCHES
-
-
-def test_the_rows():
-    """Each plan says whose it is; those that share all their switches are known to agree."""
-    general, hf = ["late", "early", "all-low"], ["llama", "t5", "gemma", "gemma3n", "olmo2"]
-    assert [*general, "torch-rms-norm", *(f"hf-{name}" for name in hf)] == list(plans)
-    assert {"any", "rms"} == {plan.norm for plan in plans.values()}
-    assert all(plan.source and plan.summary and plan.eps_default > 0 for plan in plans.values())
-    assert len({plan.source for plan in plans.values()}) == len(plans)
-    agreeing: dict[tuple[str, ...], list[str]] = {}
-    for name, plan in plans.items():
-        agreeing.setdefault(tuple(plan.switches.values()), []).append(name)
-    assert [["torch-rms-norm", "hf-gemma3n", "hf-olmo2"], ["hf-llama", "hf-t5"]] == [
-        names for names in agreeing.values() if len(names) > 1
-    ]
-    assert {"input"} == {plans["all-low"].switches[switch] for switch in FORMAT_SWITCHES}
-    assert ("early", "5.24.0") == (plans["hf-llama"].cast, plans["hf-llama"].version.split()[1][:6])
-    assert ("late", "one_plus") == (plans["hf-gemma"].cast, plans["hf-gemma"].gain)
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
@@ -98,7 +82,9 @@ def test_values_take_names_aliases_and_records():
         ({"cast": None}, "early"),
         ({"apply": "folded_gain", "cast": "early"}, "folded_gain"),
         ({"apply": "folded_gain", "bias": "before_gain"}, "before_gain"),
+        ({"apply": "folded_shift", "cast": "early"}, "folded_shift"),
         ({"apply": "scale_shift", "inverse": "divide"}, "reciprocal"),
+        ({"apply": "shift_narrow", "inverse": "divide"}, "reciprocal"),
         ({"statistic": "one_pass", "divisor": "n-1"}, "n-1"),
     ],
 )
@@ -115,10 +101,13 @@ def test_plans_know_their_norm():
     assert "rms" == plans["hf-llama"].norm_for("rms").name
     with pytest.raises(InputError, match="'rms', not 'layer'"):
         plans["hf-llama"].norm_for("layer")
-    with pytest.raises(InputError, match="scale_shift"):
-        plans["late"].replace(apply="scale_shift").norm_for("rms")
-    with pytest.raises(InputError, match="scale_shift"):
-        plans["hf-llama"].replace(apply="scale_shift")
+    for apply in SHIFTED:
+        with pytest.raises(InputError, match=apply):
+            plans["late"].replace(apply=apply).norm_for("rms")
+        with pytest.raises(InputError, match=apply):
+            plans["hf-llama"].replace(apply=apply)
+    with pytest.raises(InputError, match="'two_pass' is"):
+        plans["late"].replace(statistic="two_pass_plus_square").norm_for("layer")
     with pytest.raises(InputError, match="norm"):
         Plan(name="mine", norm="batch")
 
@@ -130,6 +119,9 @@ def test_open_formats_are_the_arrays():
     assert ("bfloat16", "float32") == (resolved.sum_format, resolved.gain_format)
     assert "all-low" == resolved.name
     assert "bfloat16" == plans["late"].formats_for("bf16", "bf16").output_format
+    narrow = plans["late"].replace(apply="shift_narrow")
+    assert {"scale_shift"} == {narrow.formats_for(name, "fp32").apply for name in ("bf16", "fp16")}
+    assert {"centred"} == {narrow.formats_for(name, "bf16").apply for name in ("fp32", "fp64")}
 
 
 def test_plans_are_values():
@@ -165,6 +157,16 @@ def test_the_chain_of_operations():
         fused.replace(apply="scale_shift")
     )
     assert [("bias", "compute", "(x − m)·r·g + b")] == chain(fused.replace(apply="folded_gain"))
+    folded = late.replace(apply="folded_shift")
+    assert [
+        ("normalise", "compute", "x·r·g"),
+        ("shifted", "compute", "v + (b − m·r·g)"),
+    ] == chain(folded)
+    assert [("normalise", "compute", "x·r"), ("shifted", "compute", "v − m·r")] == chain(
+        folded, gain=False, bias=False
+    )
+    zero = fused.replace(absent_bias="zero")
+    assert chain(fused) == chain(zero) == chain(zero, bias=False)
     # A quotient is no product, and neither is a cast: nothing fuses across them.
     assert ["normalise", "bias"] == [
         name for name, *_ in chain(fused.replace(inverse="divide"), gain=False)

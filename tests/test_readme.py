@@ -58,7 +58,7 @@ def ran(tmp_path_factory):
     """What each command printed, and each failure of the Python session.
 
     All blocks are followed in their order in one folder, for files that one makes others read.
-    A TOML block starts with the name of its file.
+    A TOML block starts with the name of its file, and so does a Python block that is one.
     """
     printed, failures = {}, []
     runner, known = doctest.DocTestRunner(verbose=False), {}
@@ -66,7 +66,7 @@ def ran(tmp_path_factory):
         for language, block in re.findall(
             r"^```(\w+)\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
         ):
-            if language == "toml":
+            if language == "toml" or (language == "python" and block.startswith("# ")):
                 name = block.partition("\n")[0].removeprefix("# ")
                 Path(name).write_text(block, encoding="utf-8")
             elif language == "python":

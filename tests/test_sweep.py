@@ -126,6 +126,11 @@ class TestRows:
         run(SMALL, path, jobs=2, measure="standins:talkative")
         assert shown(expected_rows(SMALL)) == shown(read(path).rows)
 
+    def test_cases_are_not_read_by_others(self, path):
+        """A measured function finds nothing on standard input, and takes no case away."""
+        run(SMALL, path, jobs=2, measure="standins:curious")
+        assert [""] * 8 == [row["result"]["read"] for row in read(path).rows]
+
 
 class TestFaults:
     """One bad case does not cost the others."""

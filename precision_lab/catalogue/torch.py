@@ -26,4 +26,19 @@ ROWS = (
         summary="All in float32, the gain too, and one cast at the end.",
         **TORCH,
     ),
+    Plan(
+        name="torch-layer-norm",
+        norm="layer",
+        source="torch.nn.functional.layer_norm, torch.nn.LayerNorm",
+        version="torch 2.13.0 on a CPU with AVX2",
+        verified="every bit of fp16, bf16 and fp32 outputs",
+        eps_default=1e-5,
+        summary="Welford in chunks; 16-bit x is scaled and shifted, float32 x is centred; fused,"
+        " and one cast at the end.",
+        statistic="welford",
+        apply="shift_narrow",
+        bias_rounding="fused",
+        absent_bias="zero",
+        **TORCH,
+    ),
 )

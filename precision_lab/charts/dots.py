@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LANE = 13  # points
 BETWEEN = 0.7  # lanes
+ALONE = 0.1  # lanes, where each row has one only
 NARROW = 0.9  # numbers are written smaller than labels
 
 
@@ -82,7 +83,9 @@ def dots(
         key.append(drawing.handle(Look(MUTED, "|", "-"), "proved bound", line=True))
     if lost and (best[lost[0]] > 0).any():
         key.append(drawing.handle(Look(ALARM, "X", "none"), "rows lost"))
-    heights = [LANE * (len(part) + BETWEEN * part[by].nunique()) for _, part in panels]
+    alone = all(len(part) == part[by].nunique() for _, part in panels)
+    between = ALONE if alone else BETWEEN
+    heights = [LANE * (len(part) + between * part[by].nunique()) for _, part in panels]
     told = [_told(row, which) for _, row in best.iterrows()]
     figure, axes = drawing.sheet(
         title,
@@ -104,8 +107,8 @@ def dots(
             for _, row in group.iterrows():
                 _lane(axis, at, row, which, look=look[row[series]], ends=ends)
                 at += 1
-            at += BETWEEN
-        drawing.lanes(axis, ticks, -BETWEEN, at - BETWEEN / 2)
+            at += between
+        drawing.lanes(axis, ticks, -BETWEEN, at - between / 2)
         axis.tick_params(labelbottom=axis is axes[-1])
     axes[-1].set_xlabel(xlabel)
     alt = words.measured(best, keys, columns, lost=lost)

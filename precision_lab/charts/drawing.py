@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
+from precision_lab.charts.compact import compact
 from precision_lab.charts.words import power
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ DARK = {
     VIOLET: "#e3a2c6",
     "#009e73": "#35c79a",
     "#56b4e9": "#7cc8f2",
+    "#e69f00": "#f2bd4b",
 }
 
 
@@ -253,11 +255,5 @@ def svg(chart: Chart) -> str:
     with styled():
         canvas: Any = FigureCanvasSVG(chart.figure)
         canvas.print_svg(stream, metadata={"Date": None, "Creator": None, "Title": chart.title})
-    swaps = "".join(
-        f'[style*="{kind}: {light}"]{{{kind}:{dark}!important}}'
-        for light, dark in DARK.items()
-        for kind in ("fill", "stroke")
-    )
-    style = f"<style>@media screen and (prefers-color-scheme:dark){{{swaps}}}</style>"
-    head, rest = stream.getvalue().decode().split("<defs>", 1)
-    return f"{head}{style}\n <defs>{rest}"
+    text = stream.getvalue().decode()
+    return compact(text, title=chart.title, caption=chart.caption, dark=DARK)

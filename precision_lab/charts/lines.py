@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from precision_lab.charts import drawing, words
-from precision_lab.charts.drawing import ALARM, MUTED, SAFE, Chart, Look
+from precision_lab.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, LineStyle, Look
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pandas as pd
     from matplotlib.axes import Axes
 
 PANEL = 110.0  # points
 BAR = 20.0  # points
+GUIDES: tuple[LineStyle, ...] = ("--", ":", "-.")
 
 
 @drawing.styled()
@@ -33,7 +34,11 @@ def lines(
     panel: str | None = None,
     bound: str | None = None,
     limits: Mapping[str, float] | None = None,
+    guides: Mapping[str, str] | None = None,
     lost: tuple[str, str] | None = None,
+    tick: Callable[[float], str] | None = None,
+    step: int = 4,
+    tall: float = 1.0,
 ) -> Chart:
     """Magnitudes over an ordered axis, one line a series.
 
@@ -51,9 +56,18 @@ def lines(
         Column of a bound on the magnitude, a thin dotted line.
     limits
         Label and magnitude of horizontal lines.
+    guides
+        Label and column of each magnitude that does not depend on the series, such as a rate of
+        growth to compare lines with.
     lost
         Columns of the rows lost and of all rows: crosses at the upper edge stand where some are.
+    tick, step
+        How a place on the x axis, a whole number, is written, and every how many; without `tick`
+        matplotlib chooses.
+    tall
+        The height of a panel, in usual heights.
     """
+    guides, limits = guides or {}, limits or {}
     columns = {"at most": y} | ({"bound": bound} if bound else {})
     keys = [column for column in (panel, series, x) if column]
     best = rows.groupby(keys, sort=False, observed=True)[list(columns.values())].max()
@@ -62,38 +76,64 @@ def lines(
     best = best.reset_index()
     look = drawing.looks(best[series].drop_duplicates())
     panels = list(best.groupby(panel, sort=False, observed=True)) if panel else [("", best)]
-    key = [drawing.handle(style, label, line=True) for label, style in look.items()]
-    if bound:
-        key.append(drawing.handle(Look(MUTED, "", ":"), "proved bound", line=True))
+    rates = dict(zip(guides, GUIDES, strict=False))
+    shown = look | ({"proved bound": Look(MUTED, "", ":")} if bound else {})
+    shown |= {label: Look(INK, "", linestyle) for label, linestyle in rates.items()}
+    key = [drawing.handle(style, label, line=True) for label, style in shown.items()]
     if lost and (best[lost[0]] > 0).any():
         key.append(drawing.handle(Look(MUTED, "X", "none"), "rows lost"))
-    heights = [PANEL] * max(len(panels), 1)
+    heights = [PANEL * tall] * max(len(panels), 1)
     figure, axes = drawing.sheet(title, heights, left=46, gap=26, key=key)
     for axis, (heading, part) in zip(axes, panels, strict=False):
-        ends = drawing.span(*(part[column] for column in columns.values()), (limits or {}).values())
+        mine = rows[rows[panel] == heading] if panel else rows
+        ends = drawing.span(
+            *(part[column] for column in columns.values()),
+            *(mine[column] for column in guides.values()), limits.values(),
+        )  # fmt: skip
         drawing.exponents(axis, ends, "y")
         drawing.heading(axis, str(heading), above=9)
-        for label, value in (limits or {}).items():
+        for label, value in limits.items():
             drawing.limit(axis, value, ends, label, along="y")
-        for mine, group in part.groupby(series, sort=False, observed=True):
-            style, line = look[str(mine)], group.sort_values(x)
-            for column in columns.values():
-                thin = column == bound
-                axis.plot(
-                    line[x], [drawing.place(value, ends) for value in line[column]],
-                    color=style.color, marker="" if thin else style.marker, markersize=4,
-                    linestyle=":" if thin else style.linestyle, linewidth=1.1, clip_on=False,
-                )  # fmt: skip
+        for label, column in guides.items():
+            rate = mine.groupby(x)[column].max()
+            _curve(axis, rate, Look(INK, "", rates[label]), ends)
+        for label, group in part.groupby(series, sort=False, observed=True):
+            style, line = look[str(label)], group.set_index(x).sort_index()
+            _curve(axis, line[y], style, ends)
+            if bound:
+                _curve(axis, line[bound], Look(style.color, "", ":"), ends)
         if lost:
             _crosses(axis, part, (x, series, lost[0]), look, ends)
         axis.set_ylabel(ylabel)
         axis.tick_params(labelbottom=axis is axes[-1])
+        _ticks(axis, best[x].unique(), tick, step)
     axes[-1].set_xlabel(xlabel)
     grouped = best.groupby(keys[:-1], sort=False, observed=True)
     worst = grouped[list(columns.values())].max()
     worst = worst.join(grouped[list(lost)].sum()) if lost else worst
     alt = words.measured(worst.reset_index(), keys[:-1], columns, lost=lost)
+    for label, column in guides.items():
+        alt = f"{alt.removesuffix('.')}; {label}: up to {words.number(rows[column].max())}."
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
+
+
+def _curve(axis: Axes, values: pd.Series[Any], look: Look, ends: tuple[int, int]) -> None:
+    """Draw magnitudes over their index."""
+    axis.plot(
+        values.index, [drawing.place(value, ends) for value in values], color=look.color,
+        marker=look.marker, markersize=4, linestyle=look.linestyle, linewidth=1.1, clip_on=False,
+    )  # fmt: skip
+
+
+def _ticks(axis: Axes, places: Any, tick: Callable[[float], str] | None, step: int) -> None:
+    """Give an axis all the places of the chart, so that panels stand one above the other."""
+    if not len(places):
+        return
+    reach = max(places.max() - places.min(), 1) / 20
+    axis.set_xlim(places.min() - reach, places.max() + reach)
+    if tick:
+        shown = [k for k in sorted(places) if k % step == 0]
+        axis.set_xticks(shown, [tick(k) for k in shown])
 
 
 def _crosses(

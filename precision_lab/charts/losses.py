@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-ERRORS = ("_ulp_", "_relative_", "_bias", "_kappa", "_correctly")
+ERRORS = ("_ulp_", "_relative_", "_absolute_", "_bias", "_kappa", "_correctly")
 
 
 def surviving(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,23 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`precision-lab plans`: the implementations that can be emulated."""
+"""`precision-lab plans`: the implementations that can be emulated, and how two of them differ."""
 
 from __future__ import annotations
 
+import math
 import textwrap
+from typing import TYPE_CHECKING
 
 import click
 
+from precision_lab.cli import plans_diff
 from precision_lab.cli.meanings import meanings
 from precision_lab.cli.output import as_json, columns, emit, facts
-from precision_lab.plans import SWITCHES, Plan, plans
+from precision_lab.plans import DEFINITION, SWITCHES, Plan, plans
 from precision_lab.reduce import RULES, orders
 from precision_lab.switches import CHOICES, FORMAT_SWITCHES
 from precision_lab.table import InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 WIDTH = 100
+LEGEND = (
+    ("cast", "late: gain and bias in float32, then the cast; early: the cast, then the gain;"),
+    ("", "low: every operation in the input's own format"),
+    ("verified", "yes: every output bit compared with the implementation's, or the share is told;"),
+    ("", "no: written from its source alone, never run beside it; -: nobody's, a definition"),
+)
 
 
-@click.command("plans")
+class Plans(click.Group):
+    """A group whose command without a name is `show`, so that names of plans can follow."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it, with `show` put in where no command is named."""
+        helps = args[:1] and args[0] in ctx.help_option_names
+        if not helps and args[:1] != ["diff"]:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The command that has a name of its own."""
+        return ["diff"]
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """What follows the name of the command."""
+        return ["[PLAN]… | diff PLAN PLAN"]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of `show`, then the other command."""
+        click.Command.format_options(show, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+@click.group("plans", cls=Plans)
+def command() -> None:
+    """List the plans; with names, where each PLAN comes from and its switches.
+
+    In the table of switches a dot stands for the value that the switch has in `late`.
+    """
+
+
+@command.command("show")
 @click.argument("names", nargs=-1, metavar="[PLAN]…")
 @click.option(
     "--switches",
@@ -26,11 +70,8 @@ WIDTH = 100
     help="Explain every switch, with the values that --set takes, and the orders of summation.",
 )
 @as_json
-def command(names: tuple[str, ...], *, explained: bool, as_json: bool) -> None:
-    """List the plans and their switches; with names, where each PLAN comes from.
-
-    A dot stands for the value that the switch has in `late`.
-    """
+def show(names: tuple[str, ...], *, explained: bool, as_json: bool) -> None:
+    """List the plans; with names, where each PLAN comes from and its switches."""
     if explained:
         if names:
             raise InputError("--switches are those of every plan: leave the names out")
@@ -42,22 +83,59 @@ def command(names: tuple[str, ...], *, explained: bool, as_json: bool) -> None:
     chosen = [plans[name] for name in names] if names else list(plans.values())
     if as_json:
         emit([describe(plan) for plan in chosen])
-        return
-    if names:
-        for plan in chosen:
-            facts(
-                [
-                    (name, text)
-                    for name, text in describe(plan).items()
-                    if isinstance(text, str) and text
-                ]
-            )
-            click.echo()
+    elif names:
+        show_plans(chosen)
     else:
-        columns(
-            ("plan", "norm", "eps", "what it is"),
-            ((plan.name, plan.norm, f"{plan.eps_default:g}", plan.summary) for plan in chosen),
-            left=4,
+        show_list(chosen)
+
+
+command.add_command(plans_diff.command)
+
+
+def show_list(chosen: Sequence[Plan]) -> None:
+    """One line a plan, none wider than a terminal, and what the words mean."""
+    cells = [
+        (plan.name, plan.norm, cast_of(plan), eps_text(plan.eps_default), known(plan))
+        for plan in chosen
+    ]
+    header = ("plan", "norm", "cast", "eps", "verified")
+    used = sum(max(len(row[place]) for row in (header, *cells)) + 2 for place in range(5))
+    columns(
+        (*header, "whose"),
+        (
+            (*row, shortened(plan.source, WIDTH - used))
+            for row, plan in zip(cells, chosen, strict=True)
+        ),
+        left=6,
+    )
+    click.echo()
+    for name, text in LEGEND:
+        click.echo(f"{name:8}  {text}")
+    click.echo(
+        "\nOne of them whole: precision-lab plans NAME. Two compared: precision-lab plans diff A B."
+        "\nWhat the switches are: precision-lab plans --switches."
+    )
+
+
+def show_plans(chosen: Sequence[Plan]) -> None:
+    """Where each plan comes from, and the switches of all beside those of `late`."""
+    for plan in chosen:
+        told = {**describe(plan), "assumed": ", ".join(plan.assumed)}
+        told["verified"] = plan.verified or "no: written from its source alone, never run beside it"
+        told["eps_default"] = f"{plan.eps_default:g}"
+        names = {"eps_default": "eps"}
+        pairs = [
+            (names.get(name, name), text)
+            for name, text in told.items()
+            if isinstance(text, str) and text
+        ]
+        margin = max(len(name) for name, _ in pairs) + 2
+        facts(
+            (
+                name,
+                textwrap.fill(text, WIDTH - margin).replace("\n", "\n" + " " * margin),
+            )
+            for name, text in pairs
         )
         click.echo()
     late = plans["late"]
@@ -72,8 +150,34 @@ def command(names: tuple[str, ...], *, explained: bool, as_json: bool) -> None:
             )
             for switch, value in late.switches.items()
         ),
-        left=len(chosen) + 2,
+        left=len(beside) + 2,
     )
+
+
+def cast_of(plan: Plan) -> str:
+    """The cast order in a word: ``late``, ``early``, or ``low`` for all in the input's format."""
+    low = {plan.switches[switch] for switch in FORMAT_SWITCHES} == {"input"}
+    return "low" if low else plan.cast
+
+
+def known(plan: Plan) -> str:
+    """Whether a plan is verified, in a word."""
+    if plan.verified == DEFINITION:
+        return "-"
+    return "yes" if plan.verified else "no"
+
+
+def eps_text(eps: float) -> str:
+    """An eps in a few characters: powers of two as such."""
+    significand, exponent = math.frexp(eps)
+    return f"2^{exponent - 1}" if significand == 0.5 else f"{eps:g}"
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, cut where it is too long: a dotted name at its start, other text at its end."""
+    if len(text) <= width:
+        return text
+    return f"{text[: width - 1]}…" if " " in text else f"…{text[1 - width :]}"
 
 
 def switches() -> list[dict[str, object]]:
@@ -128,10 +232,12 @@ def describe(plan: Plan) -> dict[str, object]:
     return {
         "name": plan.name,
         "norm": plan.norm,
+        "cast": cast_of(plan),
         "summary": plan.summary,
         "source": plan.source,
         "version": plan.version,
         "verified": plan.verified,
+        "assumed": list(plan.assumed),
         "eps_default": plan.eps_default,
         "switches": plan.switches,
     }

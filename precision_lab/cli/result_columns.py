@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from precision_lab.bounds import STEPS
-from precision_lab.cases import Case
+from precision_lab.cases import PLACES, Case
 from precision_lab.cli.meanings import meanings
 from precision_lab.errors import ErrorReport
 from precision_lab.frames import CASE
@@ -17,6 +17,12 @@ INPUTS = {
     "layer": "Of a capture.",
     "parameter_<name>": "A parameter of the family, empty where it has no such.",
 }
+KERNELS = {
+    "kind": "plan, or kernel where one computed in the place of a plan.",
+    "kernel": "Where the kernel came from, and the start of the digest of its code.",
+    "framework": "Whose arrays it takes: numpy, or torch with its version.",
+    "device": "Where it ran.",
+}
 SIZES = {
     "absmax": "The largest magnitude of the inputs before they were rounded.",
     "rms_min": "The smallest root mean square of a row of them.",
@@ -24,14 +30,16 @@ SIZES = {
     "scale_exponent": "The power of two that the inputs were multiplied by.",
 }
 BOUNDS = {
-    "bound_ulp": "The largest a-priori bound on the error, in ulp.",
+    "bound_ulp": "The largest a-priori bound on the error, in ulp; NaN where none is derived, as "
+    "for kernels, and where a step is exact.",
     "bound_ulp_worst": "The bound at the element with the largest error.",
     "bound_exceeded": "Elements whose error passes their bound: there should be none.",
 }
 OVERFLOWS = {
     "first_overflow": "The first step whose results left the range; empty where none did.",
     **{
-        f"overflow_{step}": f"Results of step {step} past the range, of finite operands."
+        f"overflow_{step}": f"Results of step {step} past the range, of finite operands; NaN for "
+        "a kernel."
         for step in STEPS
     },
 }
@@ -47,6 +55,12 @@ WORST = {
     "worst_bias_hex": "The bias there.",
     "worst_row_hex": "The first inputs of that row, then the one of largest magnitude.",
 }
+AGAINST = {
+    "against_differs": "Outputs that are not the same bits as the other plan's.",
+    "against_ulp_max": "The largest distance of both in ulp; infinite where one is not finite.",
+    "against_relative_rms": "The root mean square of the difference, relative to the other's.",
+    "outputs_digest": "What names the outputs: equal for the same bits, NaN the same as NaN.",
+}
 LAST = {
     "versions": "What measured it: versions, and a digest of the code.",
     "key": "The digest of the case.",
@@ -58,24 +72,25 @@ LOST = "Rows that hold NaN or infinity, or zeros alone, where the rounded truth 
 def result_columns() -> dict[str, str]:
     """Every column of a table of results with its meaning; ``<name>`` stands for several names."""
     case, report, plan = meanings(Case), meanings(ErrorReport), meanings(Plan)
-    named = {name: case.get(name, "") for name in CASE if name not in ("plan", "parameters")}
+    apart = ("plan", "kernel", "parameters", *PLACES)
+    named = {name: case.get(name, "") for name in CASE if name not in apart}
     told = {**{name: report.get(name, "") for name in ERRORS}, "rows_lost": LOST}
     errors = {
         **{f"arithmetic_{name}": text for name, text in told.items()},
         **{f"total_{name}": f"As arithmetic_{name}, {BEFORE}." for name in told},
     }
     switches = {f"plan_{name}": plan.get(name, "") for name in ("norm", *SWITCHES)}
-    # Where a capture lies is no part of a result.
-    named.pop("path", None)
     return {
-        "plan": "The plan's name.",
+        "plan": "The plan's name, or the kernel's.",
         **named,
+        **KERNELS,
         **INPUTS,
         "output_format": "The format of the outputs, whose ulp is the unit of the errors.",
         **errors,
         **BOUNDS,
         **OVERFLOWS,
         **SIZES,
+        **AGAINST,
         **WORST,
         **switches,
         **LAST,

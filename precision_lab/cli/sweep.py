@@ -50,8 +50,8 @@ def command(
     """Measure every case of the grid that CONFIG.toml describes.
 
     A run that was stopped, by whatever, goes on where it was when it is started again, and several
-    may fill one file at the same time. Exit code 1 if cases could not be measured; all others are
-    saved.
+    may fill one file at the same time. Exit code 1 if cases could not be measured, 2 if a kernel of
+    the file raised or gave no output; all others are saved.
     """
     from precision_lab.config import read_config
     from precision_lab.progress import show

@@ -14,9 +14,11 @@ import msgspec
 
 from precision_lab.cases import OWN
 from precision_lab.config.input_tables import InputGrid, input_grids
+from precision_lab.config.kernel_tables import kernels
 from precision_lab.config.kinds import Counts, Names, Numbers, Tables, at, checked, convert, real
 from precision_lab.config.plan_tables import PlanGrid, multiplied_out, plan_grids
-from precision_lab.grid import CHECKS, Sweep, can_run, scales_of
+from precision_lab.fitting import can_run, computes, steps_of
+from precision_lab.grid import CHECKS, Sweep, scales_of
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +30,19 @@ VERSION = 1
 MANY = 1_000_000
 # Bytes of the largest file: a sweep is written by hand.
 LIMIT = 1 << 20
+# Keys whose values the axis of the same name checks, and none else.
+AXES = (
+    "norm",
+    "formats",
+    "hidden",
+    "rows",
+    "seeds",
+    "gains",
+    "biases",
+    "scales",
+    "exact",
+    "against",
+)
 NAME = re.compile(r"[^\W_][\w .+-]{0,99}(?<![ .])")
 
 
@@ -37,7 +52,8 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     name: str = ""
     norm: Names = "rms"
-    plans: Tables = "late"
+    plans: Tables | None = None
+    kernels: Tables | None = None
     formats: Names = "bfloat16"
     weight_formats: Names | None = None
     eps: Numbers | None = None
@@ -48,6 +64,8 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True):
     gains: Names = "random"
     biases: Names = "none"
     scales: Names = "none"
+    exact: Names = "none"
+    against: Names = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +93,7 @@ def read_config(path: str | os.PathLike[str], *, many: bool = False) -> Config:
     Parameters
     ----------
     path
-        A TOML file. Paths of captures in it start in its folder.
+        A TOML file. Paths of captures and kernels in it start in its folder.
     many
         Whether more than `MANY` cases are meant.
 
@@ -127,7 +145,7 @@ def config_of(
     data
         The keys of a sweep file and their values.
     folder
-        Where paths of captures start.
+        Where paths of captures and kernels start.
     name
         Of the sweep, unless the data give one.
     many
@@ -147,16 +165,16 @@ def config_of(
     file = convert(data, SweepFile, "")
     if file.name and not NAME.fullmatch(file.name):
         raise InputError(f"name is {file.name!r}: give a plain file name, without folders")
-    axes = {
-        key: checked(getattr(file, key), CHECKS[key], key)
-        for key in ("norm", "formats", "hidden", "rows", "seeds", "gains", "biases", "scales")
-    }
+    axes = {key: checked(getattr(file, key), CHECKS[key], key) for key in AXES}
     axes["eps"] = [None] if file.eps is None else checked(file.eps, _eps, "eps")
     weights = file.weight_formats
     axes["weight_formats"] = (
         [None] if weights is None else checked(weights, CHECKS["weight_formats"], "weight_formats")
     )
-    plan_axis, input_axis = plan_grids(file.plans), input_grids(file.inputs, folder)
+    axes["kernels"] = [] if file.kernels is None else kernels(file.kernels, folder)
+    only_kernels = file.plans is None and axes["kernels"]
+    plan_axis = [] if only_kernels else plan_grids("late" if file.plans is None else file.plans)
+    input_axis = input_grids(file.inputs, folder)
     most = _most(axes, plan_axis, input_axis)
     if most > MANY and not many:
         raise InputError(
@@ -196,7 +214,8 @@ def _most(axes: Mapping[str, list[Any]], plans: list[PlanGrid], inputs: list[Inp
         * len(axes["eps"])
         * scaled
         * len(axes["weight_formats"])
-        * sum(grid.count for grid in plans)
+        * len(axes["against"])
+        * (len(axes["exact"]) * sum(grid.count for grid in plans) + len(axes["kernels"]))
     )
 
 
@@ -212,13 +231,36 @@ def _check_used(
                     f"{entry.place}: {base.name} computes the norm {base.norm}, and the sweep's "
                     f"norm is {norms}"
                 )
+    for kernel in axes["kernels"]:
+        if kernel.norm not in ("", *axes["norm"]):
+            raise InputError(
+                f"kernels: {kernel.name} computes the norm {kernel.norm}, and the sweep's norm is "
+                f"{norms}"
+            )
     for grid in inputs:
         if grid.source.kind == "capture" and grid.source.capture().norm not in axes["norm"]:
             raise InputError(
                 f"{grid.place}: {grid.source.name} was captured from the norm "
                 f"{grid.source.capture().norm}, and the sweep's norm is {norms}"
             )
+    _check_formats(axes)
+
+
+def _check_formats(axes: Mapping[str, list[Any]]) -> None:
+    """Refuse a step that no plan has, and a format that nothing takes."""
+    for step in filter(None, axes["exact"]):
+        if not any(
+            step in steps_of(plan, norm, True, True)
+            for norm in axes["norm"]
+            for plan in axes["plans"]
+            if computes(plan, norm)
+        ):
+            raise InputError(f"exact: none of the sweep's plans has the step {step}")
     for format in axes["formats"]:
+        if any(kernel.takes(format) for kernel in axes["kernels"]):
+            continue
+        if not axes["plans"]:
+            raise InputError(f"formats: no kernel's framework has a type for {format}")
         if not any(can_run(plan, format) for plan in axes["plans"]):
             raise InputError(
                 f"formats: every plan computes in {format}, which has no NaN to say that a value "

@@ -18,9 +18,9 @@ from precision_lab.conformance.libraries import (
     ml_dtypes_float64,
     torch_cast,
 )
-from precision_lab.conformance.loading import load
 from precision_lab.conformance.points import Points, expected, points
 from precision_lab.conformance.report import Check, ConformanceReport, Known
+from precision_lab.kernels import load
 
 __all__ = [
     "Check",

@@ -10,10 +10,10 @@ import numpy as np
 
 from precision_lab.conformance.judge import Fault, diagnose, judge
 from precision_lab.conformance.libraries import deviations
-from precision_lab.conformance.loading import RefusedError, findable, guarded, load
 from precision_lab.conformance.points import SEED, SOURCES, expected, points, same
 from precision_lab.conformance.report import Check, ConformanceReport, Known
 from precision_lab.formats import MODES, OVERFLOW_POLICIES, formats
+from precision_lab.kernels import RefusedError, findable, guarded, load
 from precision_lab.table import InputError, unknown
 from precision_lab.versions import __version__
 

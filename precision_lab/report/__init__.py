@@ -6,5 +6,9 @@ from __future__ import annotations
 from precision_lab.report.build import ReportResult, report
 from precision_lab.report.library import Analysis, analyses, load
 from precision_lab.report.page import Page
+from precision_lab.report.tables import Cell, Table
+from precision_lab.report.twin import rows_of
 
-__all__ = ["Analysis", "Page", "ReportResult", "analyses", "load", "report"]
+__all__ = [
+    "Analysis", "Cell", "Page", "ReportResult", "Table", "analyses", "load", "report", "rows_of",
+]  # fmt: skip

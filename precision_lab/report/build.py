@@ -133,7 +133,7 @@ def report(
         elif page.status != "done":
             place.write(folder, place.drawn(page, errors="backslashreplace"))
         done.append(page)
-    entries, absent = place.entries(folder, known)
+    entries, absent = place.entries(folder, library.reading(known))
     entries = [{**entry, "note": kept.get(entry["name"], "")} for entry in entries]
     index = pages.index_html(entries, [_command(name, out, full=full) for name in absent])
     place.save(folder / "index.html", index.encode(errors="backslashreplace"))
@@ -226,6 +226,7 @@ def _measured(
         findings=tuple(analysis.findings(rows)),
         charts=tuple(analysis.figures(rows)),
         words=analysis.words,
+        tables=tuple(analysis.tables(rows)),
         rows=rows,
         results=results.name,
         versions=_versions(rows),

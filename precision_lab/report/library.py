@@ -4,8 +4,8 @@
 An analysis is one file that uses public names only. It defines ``question`` (one sentence),
 ``sweep(full=…)`` (the cases it needs), ``figures(rows)`` (its charts) and ``findings(rows)``
 (sentences with their numbers computed, the first of them the headline), and may define ``needs``
-(modules of an extra that it cannot do without) and ``words`` (what the words of its figures and
-findings mean).
+(modules of an extra that it cannot do without), ``words`` (what the words of its figures and
+findings mean) and ``tables(rows)`` (its own tables for people).
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from precision_lab.charts import Chart
+    from precision_lab.report.tables import Table
 
+# The order in which the index asks them: from one element to a whole model. Others come after.
+READING = (
+    "error_vs_dtype", "cast_order", "overflow_map", "eps_sweep", "accumulation", "cancellation",
+    "attribution", "implementations", "real_model",
+)  # fmt: skip
 REQUIRED = ("question", "sweep", "figures", "findings")
 
 
@@ -47,6 +53,8 @@ class Analysis:
         Modules of an extra, without which there is no answer.
     words
         What a reader may not know, and what it means.
+    tables
+        From the rows, tables of its own.
     """
 
     name: str
@@ -56,6 +64,7 @@ class Analysis:
     findings: Callable[[pd.DataFrame], Iterable[str]]
     needs: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
+    tables: Callable[[pd.DataFrame], Iterable[Table]] = lambda _rows: ()
 
 
 def folder() -> Path:
@@ -71,6 +80,12 @@ def analyses() -> dict[str, Path]:
     """The file of each analysis by name, in alphabetical order; none is run."""
     files = sorted(folder().glob("*.py"))
     return {file.stem: file for file in files if not file.stem.startswith("_")}
+
+
+def reading(names: Iterable[str]) -> list[str]:
+    """Names of analyses in the order of the index."""
+    places = {name: place for place, name in enumerate(READING)}
+    return sorted(names, key=lambda name: (places.get(name, len(READING)), name))
 
 
 def load(name: str) -> Analysis:
@@ -100,6 +115,7 @@ def load(name: str) -> Analysis:
         name=name,
         needs=tuple(getattr(module, "needs", ())),
         words=dict(getattr(module, "words", {})),
+        tables=getattr(module, "tables", lambda _rows: ()),
         **defined,
     )
 

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page: what it says, its JSON twin, and its HTML."""
+"""One page: what it says, and its HTML."""
 
 from __future__ import annotations
 
-import json
-import math
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import jinja2
-import numpy as np
+from markupsafe import Markup
 
 from precision_lab import __version__
-from precision_lab.charts.words import number, power
+from precision_lab.charts.words import number
 from precision_lab.formats import formats
 from precision_lab.plans import plans
+from precision_lab.report.tables import worst_table
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Mapping
 
     import pandas as pd
 
     from precision_lab.charts import Chart
+    from precision_lab.report.tables import Table
 
-SCHEMA = "precision_lab.report/1"
-MOST_WORST = 24
+MOST_LETTERS = 240
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,8 @@ class Page:
         Versions of what measured the rows.
     words
         What the words of the analysis mean.
+    tables
+        Tables of its own, shown before the worst cases.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Page:
     results: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -76,75 +79,15 @@ class Page:
         return self.findings[0] if self.findings else self.note or self.question
 
 
-class Cell(NamedTuple):
-    """A cell of a table: its text, and whether it is a number or code."""
-
-    text: str
-    kind: str = ""
-
-
-def twin(page: Page) -> str:
-    """The page as JSON: strict, one row of the sweep a line, floats that read back exactly.
-
-    A float that JSON lacks is an object, ``{"float": "nan"}``, ``{"float": "inf"}`` or
-    ``{"float": "-inf"}``. What rows say of their plan stands once, under ``plans``.
-    """
-    rows, plan_columns = page.rows, []
-    told: dict[str, dict[str, str]] = {}
-    if rows is not None:
-        plan_columns = [name for name in rows.columns if name.startswith("plan_")]
-        told = {
-            row["plan"]: {name.removeprefix("plan_"): row[name] for name in plan_columns}
-            for row in rows.drop_duplicates("plan").to_dict("records")
-        }
-        repeated = [] if len(set(rows["versions"])) > 1 else ["versions"]
-        rows = rows.drop(columns=[*plan_columns, *repeated])
-    head = {
-        "schema": SCHEMA,
-        "name": page.name,
-        "question": page.question,
-        "status": page.status,
-        "note": page.note,
-        "headline": page.headline,
-        "findings": list(page.findings),
-        "figures": [
-            {
-                "file": f"{page.name}/{chart.name}.svg",
-                "title": chart.title,
-                "caption": chart.caption,
-                "alt": chart.alt,
-            }
-            for chart in page.charts
-        ],
-        "versions": dict(page.versions),
-        "provenance": {"command": page.command, "results": page.results},
-        "plans": told,
-        "columns": [] if rows is None else list(rows.columns),
-    }
-    text = json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False)
-    lines = [
-        json.dumps([_plain(value) for value in row], ensure_ascii=False, allow_nan=False)
-        for row in (() if rows is None else rows.itertuples(index=False, name=None))
-    ]
-    return text.removesuffix("\n}") + ',\n "rows": [\n' + ",\n".join(lines) + "\n ]\n}\n"
-
-
-def _plain(value: Any) -> Any:
-    """A value of a row in JSON's own types."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
-    return value
-
-
 def page_html(page: Page) -> str:
     """The page as HTML that needs neither a network nor JavaScript."""
     rows = page.rows
+    some = rows is not None and len(rows) > 0
+    worst = [worst_table(rows)] if some and rows is not None else []
     return _template("page.html").render(
         page=page,
-        worst=worst_cases(rows) if rows is not None and len(rows) else [],
-        words={**page.words, **_words(rows)} if rows is not None and len(rows) else {},
+        tables=[*page.tables, *(table for table in worst if table.rows)],
+        words={**page.words, **_words(rows)} if some and rows is not None else {},
     )
 
 
@@ -155,71 +98,33 @@ def index_html(entries: list[dict[str, Any]], absent: list[str]) -> str:
 
 def _template(name: str) -> jinja2.Template:
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
-    ).get_template(name)
+    )
+    environment.filters |= {"alternative": alternative, "css": _css}
+    return environment.get_template(name)
 
 
-def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:
-    """The worst element of each norm, format, scale and plan, the worst of all first.
+def alternative(chart: Chart) -> str:
+    """What a figure says, to those who do not see it: its message, and its first numbers.
 
     Parameters
     ----------
-    rows
-        Rows of a sweep. Cases that lose rows are worse than any that has an error.
+    chart
+        The figure; all of its numbers stand under it, in words.
     """
-    gone = rows["arithmetic_rows_lost"] > 0
-    known = rows.assign(size=rows["worst_ulp"].abs().mask(gone, np.inf)).dropna(subset="size")
-    order = ["size", "arithmetic_rows_lost"]
-    best = known.sort_values(order, ascending=False, kind="stable")
-    best = best.drop_duplicates(["norm", "format", "scale", "plan"]).head(MOST_WORST)
-    return [_worst(row) for row in best.to_dict("records")]
+    title = chart.title if chart.title.endswith(("?", "!", ".")) else f"{chart.title}."
+    clauses = chart.alt.removesuffix(".").split("; ")
+    shown: list[str] = []
+    while clauses and (not shown or len("; ".join([*shown, clauses[0]])) <= MOST_LETTERS):
+        shown.append(clauses.pop(0))
+    more = f"; {len(clauses)} more in words under the figure" if clauses else ""
+    return f"{title} Shown: {'; '.join(shown)}{more}."
 
 
-def _worst(row: Mapping[Hashable, Any]) -> dict[str, Cell]:
-    """One line of the table of worst cases."""
-    scaled = ", scaled" if row["scale"] == "per_tensor" else ""
-    lost = row["arithmetic_rows_lost"]
-    size = f"{lost} of {row['rows']} rows lost" if lost else number(row["size"])
-    return {
-        "error, ulp": Cell(size, "number"),
-        "computed": Cell(_short(row["worst_actual_hex"]), "code"),
-        "correctly rounded": Cell(_short(row["worst_expected_hex"]), "code"),
-        "norm, plan, format": Cell(f"{row['norm']}, {row['plan']}, {row['format']}{scaled}"),
-        "inputs": Cell(_inputs(row), "wide"),
-        "row, column": Cell(f"{row['worst_row']}, {row['worst_column']}", "number"),
-        "x": Cell(_short(row["worst_x_hex"]), "code"),
-        "gain": Cell(_short(row["worst_gain_hex"]), "code"),
-        "first overflow": Cell(row["first_overflow"]),
-    }
-
-
-def _inputs(row: Mapping[Hashable, Any]) -> str:
-    """Where the inputs of a row come from, in a few words."""
-    if row["layer"]:
-        return f"{row['input']}, {row['layer']}"
-    start = "parameter_"
-    told = [
-        f"{column.removeprefix(start)} {_number(value)}"
-        for column, value in row.items()
-        if isinstance(column, str) and column.startswith(start) and not math.isnan(value)
-    ]
-    shape = f"{row['rows']} × {row['hidden']}"
-    return ", ".join([row["input"], *told, shape, f"seed {row['seed']}"])
-
-
-def _number(value: float) -> str:
-    """A parameter: far from 1 a power of two reads better as such."""
-    mantissa, exponent = math.frexp(value)
-    return power(exponent - 1) if mantissa == 0.5 and abs(exponent) > 4 else number(value)
-
-
-def _short(text: str) -> str:
-    """A float in hexadecimal without its trailing zeros."""
-    mantissa, separator, exponent = text.partition("p")
-    if "." in mantissa:
-        mantissa = mantissa.rstrip("0").rstrip(".")
-    return mantissa + separator + exponent
+def _css(text: str) -> Markup:
+    """A string of a style sheet, which stands inside a page: no letter can end either."""
+    return Markup('"' + re.sub(r"[^\w ,.()/%-]", lambda found: f"\\{ord(found[0]):x} ", text) + '"')  # noqa: S704
 
 
 def _words(rows: pd.DataFrame) -> dict[str, str]:
@@ -231,8 +136,12 @@ def _words(rows: pd.DataFrame) -> dict[str, str]:
     }
     for name in rows["plan"].unique():
         base, _, changed = name.partition(" ")
-        summary = plans[base].summary if base in plans else ""
-        words[name] = f"{summary} Changed: {changed}." if changed else summary
+        # A plan of the analysis's own has its words there.
+        if base not in plans:
+            continue
+        words[base] = plans[base].summary
+        if changed:
+            words["plan switch=value"] = "that plan, but for the switch that is named"
     for name in rows["format"].unique():
         row = formats[name]
         words[name] = (

@@ -14,6 +14,7 @@ from precision_lab import reader
 from precision_lab.charts import Chart, svg
 from precision_lab.files import replace_file
 from precision_lab.report import page as pages
+from precision_lab.report import twin as twins
 from precision_lab.results_file import OtherResultsError, look
 from precision_lab.table import InputError
 
@@ -116,7 +117,7 @@ def drawn(page: Page, *, errors: str = "strict") -> dict[str, bytes]:
         if not _PLAIN.fullmatch(f"{chart.name}.svg"):
             raise InputError(f"a figure is called {chart.name!r}: letters, digits and - only")
         files[f"{page.name}/{chart.name}.svg"] = svg(chart).encode(errors=errors)
-    files[f"{page.name}.json"] = pages.twin(page).encode(errors=errors)
+    files[f"{page.name}.json"] = twins.twin(page).encode(errors=errors)
     files[f"{page.name}.html"] = pages.page_html(page).encode(errors=errors)
     return files
 
@@ -146,7 +147,8 @@ def entries(place: Path, known: Iterable[str]) -> tuple[list[dict[str, Any]], li
         twin = _twin(place, name)
         if twin:
             thumbnail = next(iter(_figures(name, twin)), "")
-            found.append({**{word: twin[word] for word in _TOLD}, "thumbnail": thumbnail})
+            told = {word: twin[word] for word in _TOLD}
+            found.append({**told, "thumbnail": thumbnail, "title": _title(twin, thumbnail)})
         else:
             absent.append(name)
     return found, absent
@@ -158,9 +160,17 @@ def _twin(place: Path, name: str) -> dict[str, Any]:
         twin = json.loads((place / f"{name}.json").read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    if not isinstance(twin, dict) or twin.get("schema") != pages.SCHEMA or twin.get("name") != name:
+    if not isinstance(twin, dict) or twin.get("schema") != twins.SCHEMA or twin.get("name") != name:
         return {}
     return twin if all(isinstance(twin.get(word), str) for word in _TOLD) else {}
+
+
+def _title(twin: dict[str, Any], file: str) -> str:
+    """What the figure of a file says."""
+    for part in twin["figures"] if file else ():
+        if isinstance(part, dict) and part.get("file") == file:
+            return str(part.get("title", ""))
+    return ""
 
 
 def _figures(name: str, twin: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from slow_rounding import MODES, float32_round, grid, near_root, same
 
@@ -323,18 +323,23 @@ def test_unbounded_formats_refuse_what_float64_does_not_hold(operation, operands
     assert np.inf == Emulated(UNBOUNDED).add(inf, arrays[0])[0]
 
 
+def infinity(exact: Fraction) -> float:
+    """The one of its sign: a fraction past float64's range is not for `math.copysign`."""
+    return math.inf if exact > 0 else -math.inf
+
+
 def exact_odd(exact: Fraction) -> float:
     """A number rounded to odd in float64, found from its nearest value."""
     try:
         value = exact.numerator / exact.denominator
     except OverflowError:
-        value = math.copysign(math.inf, exact)
+        value = infinity(exact)
     if abs(Fraction(value) if math.isfinite(value) else Fraction(2) ** 1024) > abs(exact):
         value = math.nextafter(value, 0.0)
     odd_bit = int(np.float64(value).view(np.int64)) & 1
     if Fraction(value) == exact or odd_bit:
         return value
-    return math.nextafter(value, math.copysign(math.inf, exact))
+    return math.nextafter(value, infinity(exact))
 
 
 @given(data=st.data())
@@ -416,6 +421,8 @@ def test_float32_operations_are_correctly_rounded(a, b, c):
 
 
 @given(floats(64), floats(64), floats(64))
+@example(1e300, 1e300, 0.0)
+@example(-1e300, 1e300, 1e300)
 def test_float64_fma_and_rsqrt_are_correctly_rounded(a, b, c):
     """float64's fma and 1/√, which NumPy lacks, are rounded once to nearest-even."""
     double = Emulated(formats["float64"])
@@ -423,7 +430,7 @@ def test_float64_fma_and_rsqrt_are_correctly_rounded(a, b, c):
     try:
         expected = exact.numerator / exact.denominator
     except OverflowError:
-        expected = math.copysign(math.inf, exact)
+        expected = infinity(exact)
     assert expected == double.fma(np.array([a]), np.array([b]), np.array([c]))[0]
     if a:
         with mpmath.workprec(400):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that list and check: plans, inputs, conformance, doctor."""
+"""Commands that list and check: inputs, conformance, doctor."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +15,7 @@ import pytest
 
 from precision_lab import doctor
 from precision_lab.cli.meanings import meanings
-from precision_lab.plans import SWITCHES, plans
-from precision_lab.reduce import orders
+from precision_lab.inputs import captures
 
 
 def test_conformance_passes_and_fails(lab):
@@ -57,25 +58,6 @@ def test_inputs_lists_every_row(lab):
     assert "model.layers.12.input_layernorm" in lab("inputs", "--layers").out
 
 
-def test_plans_lists_every_plan_and_switch(lab):
-    """Each plan by name with its summary, and a matrix of all switches."""
-    text, data = lab("plans").out, lab("plans", "--json").data
-    assert [row["name"] for row in data] == list(plans)
-    for name, plan in plans.items():
-        assert f"\n{name} " in text
-        assert plan.summary in text
-    for switch in SWITCHES:
-        assert f"\n{switch} " in text
-    assert data[0]["switches"] == plans["late"].switches
-
-
-def test_plans_shows_where_one_comes_from(lab):
-    """With a name: source, version, and how its switches differ from those of `late`."""
-    text = lab("plans", "hf-llama").out
-    for words in (plans["hf-llama"].source, plans["hf-llama"].version, "early", "·"):
-        assert words in text
-
-
 def test_doctor_finds_this_machine_well(lab):
     """Every check passes, and every optional package is named with its version or its absence."""
     ran = lab("doctor", "--json")
@@ -97,6 +79,21 @@ def test_doctor_tells_a_wrong_answer(lab, monkeypatch):
     assert "DIFFERS" in ran.out
 
 
+def test_doctor_tells_a_capture_that_was_cut_short(lab, monkeypatch, tmp_path):
+    """A packaged file that is damaged, or holds other values, is found by its name."""
+    row = captures["minilm"]
+    content = row.path.read_bytes()
+    (tmp_path / "short.safetensors").write_bytes(content[: len(content) // 2])
+    (tmp_path / "other.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    for name, words in (("short", "is"), ("other", "[0-9a-f]{12}")):
+        damaged = dataclasses.replace(row, path=tmp_path / f"{name}.safetensors")
+        monkeypatch.setitem(captures._rows, "minilm", damaged)
+        ran = lab("doctor", "--json")
+        wrong = [check for check in ran.data["checks"] if not check["passed"]]
+        assert (1, ["capture:minilm"]) == (ran.code, [check["name"] for check in wrong])
+        assert re.search(words, wrong[0]["found"])
+
+
 def test_doctor_tells_flushed_subnormals(tmp_path):
     """A library built with -ffast-math flushes the subnormals of who loads it: it is found out."""
     compiler = shutil.which("gcc")
@@ -116,20 +113,6 @@ def test_doctor_tells_flushed_subnormals(tmp_path):
     assert run.returncode == 1
     found = [(check["name"], check["found"]) for check in json.loads(run.stdout)["checks"]]
     assert found == [("subnormals", "flushed to zero")]
-
-
-def test_every_switch_is_explained(lab):
-    """`--switches`: each switch with its values and meaning, and the rules of the orders."""
-    text, data = lab("plans", "--switches").out, lab("plans", "--switches", "--json").data
-    assert [row["name"] for row in data["switches"]] == list(SWITCHES)
-    for row in data["switches"]:
-        assert f"{row['name']} = {' | '.join(row['values'])}\n" in text
-        assert len(row["meaning"]) > 10
-        assert row["late"] == plans["late"].switches[row["name"]]
-    assert [row["name"] for row in data["orders"]] == list(orders)
-    for words in ("lanes:WxV, W a power of two", "blocked:B", "wider:FORMAT", "In late: inside."):
-        assert words in text
-    assert lab("plans", "late", "--switches").code == 2
 
 
 def test_meanings_are_those_of_the_docstring():

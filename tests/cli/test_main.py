@@ -73,7 +73,7 @@ def test_every_command_has_help(lab):
         (["truth", "rms", "--file", "no-such-file"], ["no-such-file", "No such file"]),
         (["conformance", "no_such_module:f"], ["no_such_module"]),
         (["conformance", "--format", "bf61"], ["'bf61'", "bf16"]),
-        (["report", "no_such_analysis"], ["'no_such_analysis'", "real_model"]),
+        (["report", "raal_model"], ["'raal_model'", "real_model"]),
         (["steps", "hf-lama"], ["'hf-lama'", "hf-llama"]),
     ],
 )

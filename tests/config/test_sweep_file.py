@@ -35,6 +35,8 @@ seeds = [0, 1]
 gains = ["none", "random"]
 biases = "none"
 scales = ["none", "per_tensor"]
+exact = ["none", "eps"]
+against = ["none", "late"]
 
 [[inputs]]
 family = "normal"
@@ -91,6 +93,8 @@ class TestMeaning:
             seeds=[0, 1],
             gains=["none", "random"],
             scales=["none", "per_tensor"],
+            exact=["none", "eps"],
+            against=["none", "late"],
             inputs=[
                 family("normal", scale=1.0).replace(seeds=(7,)),
                 family("normal", scale=16.0).replace(seeds=(7,)),
@@ -271,7 +275,7 @@ class TestRefusals:
             ("version = 1\ninputs = []", "inputs is empty"),
             ("version = 1\nplans = []", "plans is empty"),
             ("version = 1\nnorm = 'rsm'", "norm: unknown norm 'rsm': the nearest is rms"),
-            ("version = 1\nplans = 'erly'", "plans: unknown plan 'erly': the nearest is early"),
+            ("version = 1\nplans = 'erly'", "plans: unknown plan 'erly': the nearest are early"),
             (
                 "version = 1\nplans = [{plan = 'lat'}]",
                 r"plans\[0\].plan: unknown plan 'lat': the nearest is late",
@@ -307,6 +311,10 @@ class TestRefusals:
             (f"version = 1\nseeds = {'9' * 5000}", "no TOML that can be read: "),
             (f"version = 1\nseeds = {'[' * 5000}", "no TOML"),
             ("version = 1\ngains = 'randm'", "gains: unknown gain 'randm': the nearest is random"),
+            ("version = 1\nexact = 'sqare'", "exact: unknown step 'sqare': the nearest are square"),
+            ("version = 1\nexact = ['none', 'fold']", "exact: none of the .* has the step fold"),
+            ("version = 1\nagainst = 'erly'", "against: unknown plan 'erly'"),
+            ("version = 1\nexakt = 'sum'", "unknown key 'exakt': the nearest is exact"),
             ("version = 1\nscales = 'tensor'", "scales: unknown scale 'tensor'.*per_tensor"),
             ("version = 1\ninputs = 'norml'", "inputs: unknown input 'norml'.*normal"),
             ("version = 1\ninputs = {family = 'norml'}", "inputs.family: .*'norml'.*normal"),

@@ -8,21 +8,21 @@ import importlib.util
 import sys
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from precision_lab.table import InputError, the_nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
-    from precision_lab.conformance.libraries import Rounding
+    Function: TypeAlias = Callable[..., Any]
 
 LONGEST = 200
 """Characters of another's error that a message quotes."""
 
 
-def load(where: str) -> Rounding:
+def load(where: str) -> Function:
     """Find a function by name.
 
     Parameters
@@ -41,7 +41,7 @@ def load(where: str) -> Rounding:
         message = f"{where!r} names no function: write package.module:function or file.py:function"
         raise InputError(message)
     module = _module(place)
-    function = getattr(module, name, None)
+    function: Any = getattr(module, name, None)
     if function is None:
         public = [other for other in vars(module) if callable(getattr(module, other))]
         near = the_nearest(name, [other for other in public if other[0] != "_"])
@@ -50,7 +50,8 @@ def load(where: str) -> Rounding:
     if not callable(function):
         message = f"{where} is {type(function).__name__}, not a function"
         raise InputError(message)
-    return cast("Rounding", function)
+    found: Function = function
+    return found
 
 
 def _module(place: str) -> ModuleType:

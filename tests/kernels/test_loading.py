@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from precision_lab.conformance import conformance, libraries, load
-from precision_lab.conformance.loading import said
+from precision_lab.kernels.loading import said
 from precision_lab.table import InputError
 
 HERE = "precision_lab.conformance"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LayerNorm of rows whose mean is large beside their deviations, by variance algorithm."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from precision_lab import charts
+from precision_lab.charts import joined, number, power, surviving
+from precision_lab.formats import formats
+from precision_lab.plans import plans
+from precision_lab.sweep import Sweep, family
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+question = "What does a large mean cost LayerNorm, with each way to compute the variance?"
+EXACT = plans["late"].replace(output_format="float32")
+LANES = {
+    "two passes": EXACT.replace(statistic="two_pass"),
+    "one pass": EXACT.replace(statistic="one_pass"),
+    "one pass, clamped": EXACT.replace(statistic="one_pass_clamped"),
+    "Welford": EXACT.replace(statistic="welford"),
+    "scale and shift": EXACT.replace(statistic="two_pass", apply="scale_shift"),
+    "torch's": plans["torch-layer-norm"].replace(output_format="float32"),
+}
+IN_TURN = [
+    plan if lane == "torch's" else plan.replace(order="sequential") for lane, plan in LANES.items()
+]
+NAMES = {
+    plan.name: lane
+    for plans_of in (LANES.values(), IN_TURN)
+    for lane, plan in zip(LANES, plans_of, strict=True)
+}
+words = {
+    "two passes": "the mean first, then the mean square of the deviations from it",
+    "one pass": "the mean of squares less the square of the mean, E[x²] − E[x]²",
+    "one pass, clamped": "the same, but no less than 0",
+    "Welford": "mean and variance updated element by element",
+    "scale and shift": "two passes for the variance, but the output as x·r − m·r",
+    "torch's": "the plan torch-layer-norm: Welford in chunks; of 16-bit inputs x·r − m·r, fused",
+    "statistic": "the mean and the variance of a row, always in float32 here",
+    "unit roundoff": "u, of float32: 2⁻²⁴, half the distance from 1 to the next number",
+    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
+    "rounds to none of these",
+}
+U = formats["float32"].unit_roundoff
+LOST = ("arithmetic_rows_lost", "rows")
+ERROR = "arithmetic_absolute_max"
+CONSTANTS = {"float16": (5e4,), "float32": (1234.0, 1e4 / 3, 1e6)}
+
+
+def sweep(*, full: bool) -> list[Sweep]:
+    """Rows around a mean of 2^k standard deviations, and rows of one number."""
+    shared = {"norm": "layer", "plans": LANES.values(), "gains": "none", "eps": 1e-5}
+    # float16 ends at 65504.
+    some = range(0, 16, 1 if full else 2)
+    means = {"float32": range(25 if full else 21), "bfloat16": some, "float16": some}
+    return [
+        *(
+            Sweep(
+                **shared, formats=name, hidden=1024, rows=64 if full else 16,
+                inputs=[family("mean-offset", offset=2.0**k) for k in exponents],
+            )
+            for name, exponents in means.items()
+        ),
+        *(
+            Sweep(
+                **(shared | {"plans": IN_TURN}), formats=name, hidden=256, rows=1,
+                inputs=[family("mean-offset", offset=value, scale=0.0) for value in values],
+            )
+            for name, values in CONSTANTS.items()
+        ),
+    ]  # fmt: skip
+
+
+def figures(rows: pd.DataFrame) -> list[charts.Chart]:
+    """Error over mean/std, a panel a format; and what becomes of rows of one number."""
+    spread, constant = _parts(surviving(rows))
+    return [
+        charts.lines(
+            spread, name="error-by-mean", title=_message(spread), x="k", y=ERROR, series="lane",
+            panel="panel", xlabel="mean / standard deviation of the inputs", tick=power, step=2,
+            ylabel="largest error", lost=LOST, tall=1.6, limits={"as large as outputs": 1.0},
+            guides={"u·mean/std": "condition", "u·(mean/std)²": "squared"},
+            caption="The largest distance of an output from the exact norm of the inputs as "
+            "stored, statistics in float32 and outputs before their last rounding. Outputs have a "
+            "standard deviation of 1. Rounding the mean costs u·mean/std, whatever the algorithm; "
+            "the difference of one pass loses u·(mean/std)². Sums of so few inputs in 16 bits are "
+            "exact, and from some mean on these have no deviations left. Crosses at the top: rows "
+            "became NaN, for their variance came out negative.",
+        ),
+        charts.dots(
+            constant, name="constant-rows", by="row", series="lane", value=ERROR, lost=LOST,
+            title=_constant(constant, rows=False), xlabel="distance of the output from 0",
+            caption="256 times one number, summed in turn (by torch's plan in its own order). The "
+            "exact norm is 0, which stands at the left edge.",
+        ),
+    ]  # fmt: skip
+
+
+def findings(rows: pd.DataFrame) -> list[str]:
+    """What the rows say, the headline first."""
+    every = rows
+    spread, constant = _parts(surviving(rows))
+    said = [f"{_message(spread)}."]
+    for name, part in spread.groupby("format", sort=False):
+        told = [
+            f"{lane} {number(mine[ERROR].max())}"
+            + (f" and {lost} of {mine['rows'].sum()} rows lost" if lost else "")
+            for lane, mine in part.groupby("lane", sort=False)
+            for lost in [mine[LOST[0]].sum()]
+        ]
+        said.append(
+            f"Inputs in {name}, means up to {power(part['k'].max())} standard deviations, largest "
+            f"error of an output: {joined(told)}."
+        )
+    best = spread[(spread["lane"] == "two passes") & (spread["format"] == "float32")]
+    best = best[best["k"] >= best["k"].max() / 2]
+    said.append(
+        f"The condition of the norm of float32 inputs: with mean/std from {power(best['k'].min())} "
+        f"on two passes err by {number((best[ERROR] / best['condition']).min())} to "
+        f"{number((best[ERROR] / best['condition']).max())} times u·mean/std."
+    )
+    said += _shifted(spread)
+    said.append(f"{_constant(constant, rows=True)}.")
+    past = int(every["bound_exceeded"].sum())
+    said.append(
+        f"The bound proved beforehand held for {'all' if not past else f'all but {past}'} of "
+        f"{int(every['arithmetic_measured'].sum()):,} outputs."
+    )
+    return said
+
+
+def _shifted(spread: pd.DataFrame) -> list[str]:
+    """What x·r − m·r costs beside (x − m)·r, where both use the same statistic."""
+    worst = spread.groupby(["format", "lane"], sort=False)[ERROR].max()
+    told = [
+        f"{number(worst[name, 'scale and shift'])} for {number(worst[name, 'two passes'])} {where}"
+        for name, where in spread.groupby("format", sort=False)["panel"].first().items()
+    ]
+    return [f"The same statistic applied as x·r − m·r errs by up to {joined(told)}."]
+
+
+def _message(spread: pd.DataFrame) -> str:
+    """From which mean on one pass is worthless, and how two passes fare at the largest."""
+    mine = spread[spread["format"] == "float32"]
+    once = mine[mine["lane"] == "one pass"]
+    nan = once.loc[once["arithmetic_rows_nan"] > 0, "k"]
+    off = once.loc[once[ERROR] > 1, "k"]
+    told = [f"errs by {number(once[ERROR].max())}"] if nan.empty and off.empty else []
+    told += [] if off.empty else [f"errs by more than 1 from mean/std {power(off.min())}"]
+    told += [] if nan.empty else [f"gives NaN from {power(nan.min())}"]
+    twice = mine[mine["lane"] == "two passes"]
+    return (
+        f"LayerNorm in one pass {' and '.join(told)}; in two it errs by "
+        f"{number(twice[ERROR].max())} at {power(mine['k'].max())}"
+    )
+
+
+def _constant(constant: pd.DataFrame, *, rows: bool) -> str:
+    """What becomes of rows of one number, lane by lane, and of which rows."""
+    told = []
+    for lane, part in constant.groupby("lane", sort=False):
+        made = []
+        if len(off := part[part[ERROR] > 0]):
+            most = off.loc[off[ERROR].idxmax()]
+            where = f" of {most['row']}" if rows else ""
+            made.append(f"{number(float.fromhex(most['worst_actual_hex']))}{where}")
+        if len(gone := part[part["arithmetic_rows_nan"] > 0]):
+            made.append(f"NaN of {joined(gone['row'])}" if rows else "NaN")
+        told += [f"{lane} {joined(made)}"] if made else []
+    return f"Rows of one number have a norm of 0; not 0 make {joined(told)}"
+
+
+def _parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows around a mean and the rows of one number, with places and conditions."""
+    offset = rows["parameter_offset"]
+    rows = rows.assign(
+        k=offset.map(math.log2).round(),
+        lane=rows["plan"].map(NAMES),
+        panel="of inputs in " + rows["format"],
+        condition=U * offset,
+        squared=U * offset**2,
+        row=offset.map(number) + " in " + rows["format"],
+    )
+    return rows[rows["parameter_scale"] > 0], rows[rows["parameter_scale"] == 0]

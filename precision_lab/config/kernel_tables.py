@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels as a sweep file writes them: names of functions, or tables that say more of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from precision_lab.config.kinds import Names, at, checked, convert, items, real
+from precision_lab.kernels import Kernel, find_kernel
+from precision_lab.plans import plans
+from precision_lab.table import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class KernelTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of a kernel's table, which are the arguments of `find_kernel`."""
+
+    kernel: Names
+    name: str = ""
+    framework: str = "numpy"
+    device: str = "cpu"
+    norm: str = ""
+    weight_offset: float | str = 0.0
+
+
+def kernels(values: Any, folder: Path) -> list[Kernel]:
+    """What the key `kernels` holds, found and imported.
+
+    Parameters
+    ----------
+    values
+        Of the key.
+    folder
+        Where paths of files start.
+    """
+    found = []
+    for place, value in items(values, "kernels"):
+        if isinstance(value, str):
+            with at(place):
+                found.append(_found(value, folder=folder))
+            continue
+        table = convert(value, KernelTable, place)
+        with at(f"{place}.weight_offset"):
+            offset = real(table.weight_offset)
+        find = partial(
+            _found,
+            folder=folder,
+            name=table.name,
+            framework=table.framework,
+            device=table.device,
+            norm=table.norm,
+            weight_offset=offset,
+        )
+        found += checked(table.kernel, find, f"{place}.kernel")
+    return found
+
+
+def _found(where: str, **told: Any) -> Kernel:
+    if where in plans:
+        raise InputError(f"{where} is a plan: list it among the plans")
+    return find_kernel(where, **told)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding a kernel by the name that stands for it: a file's function, a module's, a plan's."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from precision_lab import canonical
+from precision_lab.emulate import emulate
+from precision_lab.kernels import torch as bridge
+from precision_lab.kernels.kernel import (
+    DEVICES,
+    FRAMEWORKS,
+    HERE,
+    Kernel,
+    check_callable,
+    check_choice,
+)
+from precision_lab.kernels.loading import load
+from precision_lab.norms import norms
+from precision_lab.plans import plans
+from precision_lab.table import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_NAME = 80
+# Kernels that are callables of this process, by what stands for them in a case.
+_here: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
+_count = itertools.count(1)
+
+
+def find_kernel(
+    kernel: Kernel | Callable[..., Any] | str,
+    *,
+    name: str = "",
+    framework: str = "numpy",
+    device: str = "cpu",
+    norm: str = "",
+    weight_offset: float = 0.0,
+    folder: Path | None = None,
+) -> Kernel:
+    """Find a kernel.
+
+    Parameters
+    ----------
+    kernel
+        ``"path/to/file.py:function"``; ``"package.module:function"``, the working directory
+        included; the name of a plan; or a callable, which lives in this process alone. A kernel is
+        given back as it is.
+    name
+        What to call it, by default the function's name.
+    framework, device
+        ``torch`` has it called with tensors, on ``cpu`` or ``cuda``.
+    norm
+        The norm that it computes; "" for whichever it is asked for.
+    weight_offset
+        What it adds to the weight.
+    folder
+        Where the path of a file starts, by default the working directory.
+
+    Raises
+    ------
+    InputError
+        In one sentence: it is not there, cannot be imported, is no function or takes other
+        arguments, or the framework or device is not to be had.
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    check_choice("framework", framework, FRAMEWORKS)
+    check_choice("device", device, DEVICES)
+    if framework == "numpy" and device != "cpu":
+        raise InputError("a NumPy kernel runs on the cpu: for cuda, its framework must be torch")
+    if norm:
+        norm = norms.find(norm).name
+    if not math.isfinite(weight_offset):
+        raise InputError(f"the weight's offset is {weight_offset}: give a finite number")
+    if isinstance(kernel, str) and kernel in plans:
+        if framework != "numpy":
+            raise InputError(f"{kernel} is a plan, which takes NumPy's arrays, not {framework}'s")
+        return _plan(kernel, name=name, norm=norm)
+    if not isinstance(kernel, str) and not callable(kernel):
+        raise InputError(f"the kernel is {kernel!r}: give file.py:function or a callable")
+    if isinstance(kernel, str) and "\0" in kernel:
+        raise InputError(f"{kernel!r} names no function, for it has a null byte")
+    # First, so that what is missing is told before a file that needs it fails to be imported.
+    version = bridge.version(device) if framework == "torch" else ""
+    told = _written(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
+    check_callable(told["function"], told["source"])
+    own = told.pop("name") + (" on cuda" if device == "cuda" else "")
+    found = Kernel(
+        name=_checked(name or own),
+        framework=framework,
+        device=device,
+        version=version,
+        norm=norm,
+        weight_offset=float(weight_offset),
+        **told,
+    )
+    if found.lives_here:
+        _here[found.where] = found
+    return found
+
+
+def found_again(where: str, record: dict[str, Any]) -> Kernel:
+    """The kernel that a case tells of, perhaps in another process.
+
+    Parameters
+    ----------
+    where, record
+        As `Kernel` has them.
+
+    Raises
+    ------
+    InputError
+        As for `find_kernel`; or it is another by now.
+    """
+    if where.startswith(HERE):
+        here = _here.get(where)
+        if here is None:
+            raise InputError(f"the kernel {record['name']} lived in another process, which is gone")
+        return here
+    found = find_kernel(
+        where,
+        name=record["name"],
+        framework=record["framework"],
+        device=record["device"],
+        norm=record.get("norm", ""),
+        weight_offset=record.get("weight_offset", 0.0),
+    )
+    if found.record != dict(record):
+        raise InputError(
+            f"the kernel {found.name} ({found.source}) is not what it was when the sweep began: "
+            "start the sweep again"
+        )
+    return found
+
+
+def _checked(name: str) -> str:
+    if len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise InputError(f"{name!r} is no name: give up to {LONGEST_NAME} printable characters")
+    return name
+
+
+def _written(where: str, folder: Path | None) -> dict[str, Any]:
+    """A function of a file or a module."""
+    place, _, name = where.rpartition(":")
+    if place.endswith(".py"):
+        path = Path(folder or Path(), place).resolve()
+        found = f"{path}:{name}"
+        function = load(found)
+        return {
+            "name": name,
+            "source": f"{path.name}:{name}",
+            "where": found,
+            "digest": _digest(path, ""),
+            "function": function,
+        }
+    function = load(where)
+    module = sys.modules[place]
+    file = getattr(module, "__file__", None)
+    return {
+        "name": name,
+        "source": where,
+        "where": where,
+        "digest": _digest(Path(file) if file else None, f"{place} {_version(place)}"),
+        "function": function,
+    }
+
+
+def _digest(file: Path | None, text: str) -> str:
+    try:
+        content = file.read_bytes() if file else b""
+    except OSError:
+        content = b""
+    return hashlib.sha256(text.encode() + b"\0" + content).hexdigest()
+
+
+def _version(module: str) -> str:
+    """The version of the package that a module is in, "" for what was not installed."""
+    # Here, for it is slow to import.
+    from importlib import metadata
+
+    top = module.partition(".")[0]
+    try:
+        return metadata.version(top)
+    except metadata.PackageNotFoundError:
+        return str(getattr(sys.modules.get(top), "__version__", ""))
+
+
+def _callable(function: Callable[..., Any]) -> dict[str, Any]:
+    """A callable as a kernel of this process."""
+    name = str(getattr(function, "__name__", type(function).__name__))
+    code = getattr(function, "__code__", None)
+    told = b"" if code is None else code.co_code + repr(code.co_names).encode()
+    return {
+        "name": name,
+        "source": f"{getattr(function, '__module__', type(function).__module__)}:{name}",
+        "where": f"{HERE}{next(_count)}",
+        "digest": hashlib.sha256(told).hexdigest(),
+        "function": function,
+    }
+
+
+def _plan(row: str, *, name: str, norm: str) -> Kernel:
+    plan = plans[row]
+    own = plan.norm_for(norm or None).name
+
+    def function(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+        return emulate(x, weight, bias, eps=eps, plan=plan, norm=own)
+
+    return Kernel(
+        name=_checked(name or plan.name),
+        source=plan.name,
+        where=plan.name,
+        digest=canonical.digest({"norm": plan.norm, **plan.switches}),
+        norm=own,
+        weight_offset=1.0 if plan.gain == "one_plus" else 0.0,
+        function=function,
+    )

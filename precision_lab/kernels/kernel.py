@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel: a black box that claims to compute a norm, called with arrays whatever it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.formats import format_of
+from precision_lab.kernels import torch as bridge
+from precision_lab.kernels.loading import RefusedError, findable, guarded, said
+from precision_lab.table import InputError, unknown
+from precision_lab.truth import flushes_subnormals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FRAMEWORKS = ("numpy", "torch")
+DEVICES = ("cpu", "cuda")
+STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+HERE = "in this process "
+"""How the place of a callable begins that has none but this process."""
+CALLED = "(x, weight, bias, eps)"
+"""How every kernel is called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """A callable that computes a norm of arrays, made by `find_kernel`.
+
+    Parameters
+    ----------
+    name
+        A short one, by which charts and tables tell it from others.
+    source
+        Where it came from: the file's name or the module, and the function's.
+    where
+        As what it is found again, on this machine; "" for a callable of this process alone.
+    framework
+        ``numpy`` or ``torch``: whose arrays it takes and gives.
+    device
+        ``cpu`` or ``cuda``.
+    version
+        Of torch, "" for a NumPy kernel.
+    digest
+        SHA-256 of the code: of its file, or of its module's file and version.
+    norm
+        The one that it computes, "" for whichever it is asked for.
+    weight_offset
+        What it adds to the weight: 1 where it multiplies by 1 + g.
+    function
+        Called as ``function(x, weight, bias, eps)``; weight and bias may be None. It gives y, in
+        the shape of x, or a dict that has it.
+    """
+
+    name: str
+    source: str
+    where: str
+    framework: str = "numpy"
+    device: str = "cpu"
+    version: str = ""
+    digest: str = ""
+    norm: str = ""
+    weight_offset: float = 0.0
+    function: Callable[..., Any] = field(repr=False, compare=False)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What its numbers depend on, as plain data: where a file lies is no part of it."""
+        told = {
+            "name": self.name,
+            "source": self.source,
+            "framework": self.framework,
+            "device": self.device,
+            "version": self.version,
+            "digest": self.digest,
+        }
+        if self.norm:
+            told["norm"] = self.norm
+        return {**told, "weight_offset": self.weight_offset} if self.weight_offset else told
+
+    @property
+    def lives_here(self) -> bool:
+        """Whether it is a callable of this process, which no other can find."""
+        return self.where.startswith(HERE)
+
+    def takes(self, format: str) -> bool:
+        """Whether there is a type for arrays of a format where it runs."""
+        return self.framework == "numpy" or format in bridge.HELD
+
+    def __call__(
+        self,
+        x: NDArray[Any],
+        weight: NDArray[Any] | None = None,
+        bias: NDArray[Any] | None = None,
+        *,
+        eps: float,
+    ) -> NDArray[Any]:
+        """The kernel's y for x, in the type that it gives it.
+
+        Parameters
+        ----------
+        x, weight, bias
+            [rows, hidden], [hidden] or None, in types of formats. A kernel may write to them.
+        eps
+            A Python float.
+
+        Returns
+        -------
+        ndarray
+            [rows, hidden].
+
+        Raises
+        ------
+        InputError
+            In one sentence: it raised or tried to end the process, or gave something else than an
+            array of a format in the shape of x.
+        """
+        arrays = [x, weight, bias]
+        doing = f"the kernel {self.name} ({self.source})"
+        try:
+            with (
+                findable(self.where.rpartition(":")[0]),
+                guarded(doing),
+                np.errstate(all="ignore"),
+            ):
+                if self.framework == "torch":
+                    given = bridge.call(self.function, arrays, float(eps), self.device)
+                else:
+                    given = self.function(*arrays, float(eps))
+        except RefusedError as error:
+            raise InputError(f"{doing} raised {error}{_hint(self.function, error)}") from error
+        if flushes_subnormals():
+            raise InputError(
+                f"{doing} left the processor flushing subnormal numbers to zero, so that no truth "
+                "can be computed beside it: let it put that back"
+            )
+        y = self._array(given, doing)
+        if y.shape != x.shape:
+            raise InputError(f"{doing} gave the shape {y.shape} for x of shape {x.shape}")
+        return y
+
+    def _array(self, given: Any, doing: str) -> NDArray[Any]:
+        """What the function gave as an array of a format's type."""
+        if isinstance(given, Mapping):
+            if "y" not in given:
+                keys = ", ".join(map(repr, list(given)[:5])) or "nothing"
+                raise InputError(f"{doing} gave a dict without 'y': it has {keys}")
+            given = given["y"]
+        wanted = "a tensor" if self.framework == "torch" else "an array"
+        if self.framework == "torch":
+            fits = bridge.is_tensor(given)
+        else:
+            fits = isinstance(given, np.ndarray)
+        if not fits:
+            kind = type(given)
+            told = "None" if given is None else f"{kind.__module__}.{kind.__qualname__}"
+            advice = "declare its framework torch" if told == "torch.Tensor" else "give y"
+            raise InputError(
+                f"{doing} gave {told.removeprefix('builtins.')}, not {wanted}: {advice}, or a dict "
+                "that has y"
+            )
+        try:
+            y = bridge.array(given) if self.framework == "torch" else np.asarray(given)
+            format_of(y)
+        except Exception as error:
+            # On an accelerator this is where its errors show.
+            text = str(error) if isinstance(error, InputError) else said(error)
+            raise InputError(f"{doing} gave what cannot be used: {text}") from error
+        return y
+
+
+def _hint(function: Callable[..., Any], error: RefusedError) -> str:
+    """What to do about a function that was made to be called in another way."""
+    names = parameters(function)
+    if not isinstance(error.__cause__, TypeError) or names is None:
+        return ""
+    # It could be called, so what counts is whether the second is a weight, gamma, gain or scale.
+    fits = len(names) < 2 or names[1].startswith(("*", "w", "g", "scale"))
+    return "" if fits else f"; {_mismatch(names)}"
+
+
+def _mismatch(names: list[str] | None) -> str:
+    return (
+        f"it takes ({', '.join(names or [])}) and is called with {CALLED}: give a function of your "
+        "own that hands them over"
+    )
+
+
+def parameters(function: Callable[..., Any]) -> list[str] | None:
+    """The names of a function's parameters, None where it does not tell."""
+    try:
+        return [
+            STARS.get(found.kind, "") + name
+            for name, found in inspect.signature(function).parameters.items()
+        ]
+    except (TypeError, ValueError):
+        return None
+
+
+def check_callable(function: Any, source: str) -> None:
+    """Refuse what cannot be called as a kernel is.
+
+    Raises
+    ------
+    InputError
+        It is a class, or takes other arguments.
+    """
+    if isinstance(function, type):
+        raise InputError(
+            f"{source} is a class: give a function {CALLED} that makes one of it and calls that"
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        # Written in C: it will say so itself when it is called.
+        return
+    try:
+        signature.bind(None, None, None, 0.0)
+    except TypeError:
+        raise InputError(f"{source} is no kernel: {_mismatch(parameters(function))}") from None
+
+
+def check_choice(kind: str, value: str, choices: tuple[str, ...]) -> str:
+    """One of the choices.
+
+    Raises
+    ------
+    InputError
+        It is another, naming the nearest.
+    """
+    if value not in choices:
+        raise unknown(kind, value, choices)
+    return value
