@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.emulate import emulate
-from precision_lab.formats import formats
+from precision_lab.formats import format_of, formats
 from precision_lab.identify.calls import Call, ask, bits, questions
-from precision_lab.identify.diagnosis import changes, faults
+from precision_lab.identify.diagnosis import changes, eps_faults, faults
+from precision_lab.identify.effective import effective_eps
 from precision_lab.identify.search import Found, search, settled
 from precision_lab.norms import norms
 from precision_lab.plans import plans
@@ -133,40 +134,52 @@ def identify(
 def answer(calls: Sequence[Call], *, weight_offset: float = 0.0) -> list[Identified]:
     """The same from calls that were made already."""
     asked = calls[0].inputs.norm
-    own = formats.find(format_name(calls[0]))
+    own = format_of(calls[0].inputs.x)
     narrow = own.precision < formats["float32"].precision
-    found = [(asked, one) for one in search(calls, asked, narrow=narrow)[:SHOWN]]
-    if found[0][1].share < CLOSE and not any(call.inputs.bias is not None for call in calls):
+    found = _found(calls, asked, narrow=narrow)
+    if found[0].share < CLOSE:
         other = norms["rms" if asked.centred else "layer"]
-        moved = [call.of(other) for call in calls]
-        found += [(other, one) for one in search(moved, other, narrow=narrow)[:SHOWN]]
-        found.sort(key=lambda item: -item[1].share)
-    return [
-        _identified(calls, norm, one, asked, own.name, weight_offset) for norm, one in found[:SHOWN]
-    ]
+        variants = [[call.of(norm=other) for call in calls]]
+        if (eps := effective_eps(calls, weight_offset)) is not None:
+            variants.append([call.of(eps=one) for call, one in zip(calls, eps, strict=True)])
+        for moved in variants:
+            found += _found(moved, moved[0].inputs.norm, narrow=narrow)
+        found.sort(key=lambda one: -one.share)
+    return [one.told(calls, own.name, weight_offset) for one in found[:SHOWN]]
 
 
-def format_name(call: Call) -> str:
-    """The format of a call's inputs."""
-    from precision_lab.formats import format_of
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A find, with the calls as they were taken for it: with another norm or eps at times."""
 
-    return format_of(call.inputs.x).name
+    calls: Sequence[Call]
+    found: Found
+
+    @property
+    def share(self) -> float:
+        return self.found.share
+
+    def told(self, calls: Sequence[Call], format: str, offset: float) -> Identified:
+        """The find with all that is known of it; `calls` as they were made."""
+        norm, asked = self.calls[0].inputs.norm, calls[0].inputs.norm
+        plan, undecided = settled(self.calls, norm, self.found)
+        told = faults(plan, norm, format=format, weight_offset=offset, asked=asked)
+        told += eps_faults(
+            [call.inputs.eps for call in calls], [call.inputs.eps for call in self.calls]
+        )
+        return Identified(
+            plan=plan,
+            norm=norm,
+            share=self.share,
+            known=() if told else _known(self.calls, norm, self.share),
+            undecided=undecided,
+            faults=tuple(told),
+            compared=sum(call.y.size for call in calls),
+        )
 
 
-def _identified(
-    calls: Sequence[Call], norm: Norm, found: Found, asked: Norm, format: str, offset: float
-) -> Identified:
-    moved = calls if norm.name == asked.name else [call.of(norm) for call in calls]
-    plan, undecided = settled(moved, norm, found)
-    return Identified(
-        plan=plan,
-        norm=norm,
-        share=found.share,
-        known=_known(moved, norm, found.share),
-        undecided=undecided,
-        faults=tuple(faults(plan, norm, format=format, weight_offset=offset, asked=asked)),
-        compared=sum(call.y.size for call in calls),
-    )
+def _found(calls: Sequence[Call], norm: Norm, *, narrow: bool) -> list[_Candidate]:
+    return [_Candidate(calls, one) for one in search(calls, norm, narrow=narrow)[:SHOWN]]
 
 
 def _known(calls: Sequence[Call], norm: Norm, share: float) -> tuple[str, ...]:

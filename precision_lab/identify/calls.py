@@ -54,9 +54,9 @@ class Call:
         """The answer's bits, every NaN the same."""
         return bits(self.y)
 
-    def of(self, norm: Norm) -> Call:
-        """The same call, taken for one of another norm."""
-        return Call(dataclasses.replace(self.inputs, norm=norm), self.y)
+    def of(self, **changes: Any) -> Call:
+        """The same answer, taken for one to another question: another norm or eps."""
+        return Call(dataclasses.replace(self.inputs, **changes), self.y)
 
 
 def bits(y: NDArray[Any]) -> NDArray[np.int64]:

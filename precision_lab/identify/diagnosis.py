@@ -9,6 +9,8 @@ from precision_lab.formats import formats
 from precision_lab.identify.grid import DEFAULTS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from precision_lab.norms import Norm
     from precision_lab.plan import Plan
 
@@ -73,7 +75,7 @@ def faults(
         if formats[name].precision < formats["float32"].precision:
             told.append(phrase.format(name))
     wanted = "one_plus" if weight_offset == 1 else "plain"
-    if plan.gain != "ignored" and plan.gain != wanted:
+    if plan.gain not in ("ignored", wanted):
         given = (
             "1 + g is multiplied, not g"
             if plan.gain == "one_plus"
@@ -85,6 +87,15 @@ def faults(
     for switch in ("gain", "bias", "output_rounding"):
         told += _named(plan, switch)
     return told
+
+
+def eps_faults(given: Sequence[float], seen: Sequence[float]) -> list[str]:
+    """What is wrong with the eps in effect, call by call; nothing where it is the given one."""
+    if list(given) == list(seen):
+        return []
+    if len(set(given)) > 1 and len(set(seen)) == 1:
+        return [f"eps is {seen[0]:g} whatever is given"]
+    return [f"eps counts {seen[0] / given[0]:g} times"]
 
 
 def _named(plan: Plan, switch: str) -> list[str]:

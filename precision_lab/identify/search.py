@@ -51,6 +51,8 @@ SAMPLE = 16
 """The few rows."""
 CLIMBED = 2
 """Plans from which the search goes on switch by switch, where none gives all outputs."""
+HOPE = 0.5
+"""Below this share no plan of the grid is the kernel's, nor are its neighbours."""
 FIRST, WORTH = 6, 0.9
 """Roots that say which ways out are worth a try: those that give so much of what the best gives."""
 NEAR = 1.0 / 256
@@ -115,7 +117,7 @@ def search(calls: Sequence[Call], norm: Norm, *, narrow: bool) -> list[Found]:
     """
     bias = any(call.inputs.bias is not None for call in calls)
     places = ("after_gain", "before_gain") if bias else ("after_gain",)
-    seen = {form: _seen(calls, *form) for form in itertools.product(GAINS, places)}
+    seen = {form: seen_roots(calls, *form) for form in itertools.product(GAINS, places)}
     kept = _functions(calls, norm, seen)
     ends = outputs(norm, narrow=narrow, bias=bias)
     states = _states(calls, norm, kept, narrow=narrow)
@@ -139,7 +141,7 @@ def search(calls: Sequence[Call], norm: Norm, *, narrow: bool) -> list[Found]:
         for one in found.values()
     ]
     best = sorted(ranked, key=_rank)
-    climbed = [_climbed(calls, norm, one) for one in best[:CLIMBED] if best[0].share < 1]
+    climbed = [_climbed(calls, norm, one) for one in best[:CLIMBED] if HOPE < best[0].share < 1]
     return sorted([*climbed, *best], key=_rank)
 
 
@@ -210,7 +212,7 @@ def _plans(norm: Norm, state: Shared, form: Form, end: Switches) -> tuple[Plan, 
 # What outputs say of the root ---------------------------------------------------------------------
 
 
-def _seen(calls: Sequence[Call], gain: str, place: str) -> Floats:
+def seen_roots(calls: Sequence[Call], gain: str, place: str) -> Floats:
     """The root of each row by least squares over its outputs; NaN where it left the range."""
     found = []
     with np.errstate(all="ignore"):
