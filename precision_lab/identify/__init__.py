@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.emulate import emulate
 from precision_lab.formats import format_of, formats
-from precision_lab.identify.calls import Call, ask, bits, questions
+from precision_lab.identify.calls import EPS, SIZES, Call, ask, bits, questions
 from precision_lab.identify.diagnosis import changes, eps_faults, faults
 from precision_lab.identify.effective import effective_eps
 from precision_lab.identify.search import Found, search, settled
@@ -27,6 +27,9 @@ __all__ = ["Call", "Identified", "answer", "identify"]
 
 SHOWN = 5
 """Plans that are told, the nearest first."""
+
+ELEMENTS = 2560
+"""Of a call with rows of a size that was asked for: rows are as many as that gives."""
 
 CLOSE = 0.9
 """Below this share of equal outputs the kernel may compute the other norm, and that is tried."""
@@ -84,7 +87,10 @@ def identify(
     norm: Norm | str = "rms",
     format: Format | str = "bfloat16",
     weight_format: Format | str | None = None,
+    output_format: Format | str | None = None,
     weight_offset: float = 0.0,
+    hidden: Sequence[int] | None = None,
+    eps: Sequence[float] = EPS,
     seed: int = 0,
 ) -> list[Identified]:
     """The plans nearest to a kernel, best first.
@@ -95,10 +101,14 @@ def identify(
         kernel(x, weight, bias, eps) -> y, as for `validate`.
     norm
         What it is to compute.
-    format, weight_format
-        Of x, and of weight and bias; by default the same.
+    format, weight_format, output_format
+        Of x; of weight and bias; of y: by default the same.
     weight_offset
         What it adds to the weight.
+    hidden
+        Elements of a row, for a kernel that takes few sizes; by default 3 and 40.
+    eps
+        The values given.
     seed
         Of the inputs.
 
@@ -124,26 +134,35 @@ def identify(
     """
     asked, own = norms.find(norm), formats.find(format)
     weight = own if weight_format is None else formats.find(weight_format)
+    sizes = SIZES if hidden is None else {n: max(8, ELEMENTS // n) for n in hidden}
     calls = [
         ask(kernel, inputs)
-        for inputs in questions(asked, own, weight, weight_offset=weight_offset, seed=seed)
+        for inputs in questions(
+            asked, own, weight, sizes=sizes, eps=eps, weight_offset=weight_offset, seed=seed
+        )
     ]
-    return answer(calls, weight_offset=weight_offset)
+    return answer(
+        calls,
+        weight_offset=weight_offset,
+        output_format=own if output_format is None else formats.find(output_format),
+    )
 
 
-def answer(calls: Sequence[Call], *, weight_offset: float = 0.0) -> list[Identified]:
+def answer(
+    calls: Sequence[Call], *, weight_offset: float = 0.0, output_format: Format | None = None
+) -> list[Identified]:
     """The same from calls that were made already."""
     asked = calls[0].inputs.norm
     own = format_of(calls[0].inputs.x)
-    narrow = own.precision < formats["float32"].precision
-    found = _found(calls, asked, narrow=narrow)
+    output = own if output_format is None else output_format
+    found = _found(calls, asked, own, output)
     if found[0].share < CLOSE:
         other = norms["rms" if asked.centred else "layer"]
         variants = [[call.of(norm=other) for call in calls]]
         if (eps := effective_eps(calls, weight_offset)) is not None:
             variants.append([call.of(eps=one) for call, one in zip(calls, eps, strict=True)])
         for moved in variants:
-            found += _found(moved, moved[0].inputs.norm, narrow=narrow)
+            found += _found(moved, moved[0].inputs.norm, own, output)
         found.sort(key=lambda one: -one.share)
     return [one.told(calls, own.name, weight_offset) for one in found[:SHOWN]]
 
@@ -178,8 +197,11 @@ class _Candidate:
         )
 
 
-def _found(calls: Sequence[Call], norm: Norm, *, narrow: bool) -> list[_Candidate]:
-    return [_Candidate(calls, one) for one in search(calls, norm, narrow=narrow)[:SHOWN]]
+def _found(calls: Sequence[Call], norm: Norm, own: Format, output: Format) -> list[_Candidate]:
+    narrow = output.precision < formats["float32"].precision
+    name = "input" if output == own else output.name
+    found = search(calls, norm, narrow=narrow, output=name)[:SHOWN]
+    return [_Candidate(calls, one) for one in found]
 
 
 def _known(calls: Sequence[Call], norm: Norm, share: float) -> tuple[str, ...]:

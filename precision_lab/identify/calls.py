@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from precision_lab.inputs.draws import Draws
 from precision_lab.norms import Inputs, Norm, check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -66,22 +67,40 @@ def bits(y: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def questions(
-    norm: Norm, format: Format, weight_format: Format, *, weight_offset: float = 0.0, seed: int = 0
+    norm: Norm,
+    format: Format,
+    weight_format: Format,
+    *,
+    sizes: Mapping[int, int] = MappingProxyType(SIZES),
+    eps: Sequence[float] = EPS,
+    weight_offset: float = 0.0,
+    seed: int = 0,
 ) -> Iterator[Inputs]:
     """The inputs of the calls, in order.
 
     Rows near √eps, rows with a mean of many standard deviations, and rows of several sizes, with a
     random gain; for a LayerNorm with a random bias.
+
+    Parameters
+    ----------
+    norm, format, weight_format, weight_offset
+        As for `identify`.
+    sizes
+        Elements of a row, and the rows of such.
+    eps
+        The values given.
+    seed
+        Of the inputs.
     """
     draws = Draws(seed)
     limit = format.largest / 4
-    for n, rows in SIZES.items():
+    for n, rows in sizes.items():
         normal = draws.normal(ROWS_OF_X, rows, n)
         gain = 1 + draws.normal(WEIGHT, n) / 2 - weight_offset
         bias = draws.normal(BIAS, n) if norm.centred else None
-        for eps in EPS:
-            sizes = [*(np.sqrt(eps) * share for share in NEAR_EPS), *SIZES_OF_X]
-            kinds = [(size, 0.0) for size in sizes] + [(1.0, offset) for offset in OFFSETS]
+        for one in eps:
+            spreads = [*(np.sqrt(one) * share for share in NEAR_EPS), *SIZES_OF_X]
+            kinds = [(spread, 0.0) for spread in spreads] + [(1.0, offset) for offset in OFFSETS]
             chosen = np.array([kinds[i % len(kinds)] for i in range(rows)])
             x = chosen[:, :1] * normal + chosen[:, 1:]
             yield check(
@@ -89,7 +108,7 @@ def questions(
                 format.cast(np.clip(x, -limit, limit)),
                 weight_format.cast(gain),
                 None if bias is None else weight_format.cast(bias),
-                eps=eps,
+                eps=one,
                 weight_offset=weight_offset,
             )
 

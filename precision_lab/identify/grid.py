@@ -92,8 +92,8 @@ def roots(*, narrow: bool) -> list[Switches]:
     ]
 
 
-def outputs(norm: Norm, *, narrow: bool, bias: bool) -> list[Switches]:
-    """The switches of the output, but for the gain's form."""
+def outputs(norm: Norm, *, narrow: bool, bias: bool, format: str = LOW) -> list[Switches]:
+    """The switches of the output, but for the gain's form; `format` is the output's."""
     applied = (
         ("centred", "scale_shift", "folded_gain") if norm.centred else ("centred", "folded_gain")
     )
@@ -102,10 +102,10 @@ def outputs(norm: Norm, *, narrow: bool, bias: bool) -> list[Switches]:
     biases = [("after_gain", "separate"), ("after_gain", "fused"), ("before_gain", "separate")]
     return [
         {
-            "cast": cast, "apply": apply, "gain_format": format, "bias": place,
-            "bias_rounding": rounding, "output_rounding": mode,
+            "cast": cast, "apply": apply, "gain_format": held, "bias": place,
+            "bias_rounding": rounding, "output_rounding": mode, "output_format": format,
         }
-        for cast, apply, format, (place, rounding), mode in itertools.product(
+        for cast, apply, held, (place, rounding), mode in itertools.product(
             casts, applied, gain_formats, biases if bias else biases[:1],
             ("nearest_even", "toward_zero"),
         )
@@ -118,7 +118,7 @@ def steps_from(plan: Plan) -> Iterator[tuple[str, str]]:
         **CHOICES,
         **dict.fromkeys(FORMAT_SWITCHES, (SINGLE, LOW, DOUBLE, "float16")),
         "order": ORDERS,
-        "output_format": (LOW,),
+        "output_format": (),
     }
     for switch, known in values.items():
         yield from ((switch, value) for value in known if value != plan.switches[switch])

@@ -103,7 +103,9 @@ class Found:
     share: float
 
 
-def search(calls: Sequence[Call], norm: Norm, *, narrow: bool) -> list[Found]:
+def search(
+    calls: Sequence[Call], norm: Norm, *, narrow: bool, output: str = "input"
+) -> list[Found]:
     """The plans nearest to the answers, best first; plans of equal outputs are found together.
 
     Parameters
@@ -114,12 +116,14 @@ def search(calls: Sequence[Call], norm: Norm, *, narrow: bool) -> list[Found]:
         What it is taken to compute.
     narrow
         Whether its outputs are narrower than float32: then orders of summation do not show.
+    output
+        The format of its outputs.
     """
     bias = any(call.inputs.bias is not None for call in calls)
     places = ("after_gain", "before_gain") if bias else ("after_gain",)
     seen = {form: seen_roots(calls, *form) for form in itertools.product(GAINS, places)}
     kept = _functions(calls, norm, seen)
-    ends = outputs(norm, narrow=narrow, bias=bias)
+    ends = outputs(norm, narrow=narrow, bias=bias, format=output)
     states = _states(calls, norm, kept, narrow=narrow)
     found: dict[bytes, Found] = {}
     near = _nearest(states, kept, seen)
@@ -186,7 +190,7 @@ def settled(
         )
 
     for switch, default in DEFAULTS.items():
-        if best.switches[switch] != default:
+        if switch != "output_format" and best.switches[switch] != default:
             made = plan(norm, **{**best.switches, switch: default})
             best = made if made is not None and same(made) else best
     held: dict[str, list[str]] = {}

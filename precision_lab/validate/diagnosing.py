@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan behind a kernel, looked for once its calls are judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from precision_lab.identify import Identified, answer
+from precision_lab.identify.calls import SIZES, questions
+from precision_lab.identify.calls import Call as Answered
+from precision_lab.validate.verdict import Diagnosis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from precision_lab.norms import Inputs
+    from precision_lab.validate.calls import Call
+    from precision_lab.validate.running import Outcome
+    from precision_lab.validate.settings import Settings
+
+    Execute = Callable[[Inputs], Outcome]
+
+LIKELY = 0.5
+"""A nearest plan that gives so many of the outputs is worth naming."""
+
+ELEMENTS = 2560
+"""Of each call: rows are as many as that gives, and at least 8."""
+
+
+def diagnoser(
+    execute: Execute, settings: Settings
+) -> Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis]:
+    """What `examine` takes as `diagnose`, for whatever answers more calls than those judged."""
+
+    def diagnose(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Diagnosis:
+        return diagnosis(identified(execute, settings, calls, outcomes))
+
+    return diagnose
+
+
+def identified(
+    execute: Execute, settings: Settings, calls: Sequence[Call], outcomes: Sequence[Outcome]
+) -> list[Identified]:
+    """The plans nearest to a kernel, asked at sizes and eps that it takes; none if it takes none.
+
+    Parameters
+    ----------
+    execute
+        From inputs to an outcome.
+    settings
+        What the kernel claims.
+    calls, outcomes
+        What it was asked before, and what came of it.
+    """
+    answered: list[Answered] = []
+    for n, rows in _sizes(calls, outcomes).items():
+        for inputs in questions(
+            settings.norm,
+            settings.format,
+            settings.weight_format,
+            sizes={n: rows},
+            eps=settings.eps[:2],
+            weight_offset=settings.weight_offset,
+        ):
+            y = execute(inputs).y
+            if y is not None:
+                answered.append(Answered(inputs, y))
+    if not answered:
+        return []
+    return answer(
+        answered, weight_offset=settings.weight_offset, output_format=settings.output_format
+    )
+
+
+def _sizes(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, int]:
+    """The sizes of identification, or where the kernel has limits two that it takes."""
+    taken = {
+        call.hidden
+        for call, outcome in zip(calls, outcomes, strict=True)
+        if outcome.y is not None and call.rows and call.hidden > 1
+    }
+    refused = {
+        call.hidden for call, outcome in zip(calls, outcomes, strict=True) if outcome.refused
+    }
+    if not refused - taken:
+        return SIZES
+    known = sorted(taken)[:2]
+    return {n: max(8, ELEMENTS // n) for n in known}
+
+
+def diagnosis(found: Sequence[Identified]) -> Diagnosis:
+    """What a verdict says of the plan behind the outputs."""
+    if not found:
+        return Diagnosis(None)
+    best = found[0]
+    why = f": {'; '.join(best.faults)}" if best.faults else ""
+    if best.exact:
+        others = f" ({', '.join(best.known[:4])})" if len(best.known) > 1 else ""
+        return Diagnosis(best.name, f"its outputs are those of {best.name}{others}{why}")
+    share = f"{best.share:.2%} of {best.compared:,} outputs"
+    if best.share < LIKELY:
+        return Diagnosis(None, f"no plan gives its outputs; the nearest gives {share}")
+    return Diagnosis(None, f"no plan gives its outputs; {best.name} gives {share}{why}")
