@@ -17,7 +17,10 @@ from precision_lab.inputs import captures
 from precision_lab.report import analyses, load
 from precision_lab.sweep import Sweep, capture, cases_of, sweep
 
-every_analysis = pytest.mark.parametrize("name", list(analyses()))
+NAMES = list(analyses())
+any_analysis = pytest.mark.parametrize("name", NAMES)
+# Those that measure rows of another kind have tests of their own.
+every_analysis = pytest.mark.parametrize("name", [one for one in NAMES if load(one).sweep])
 
 
 def grids(name, *, full=False):
@@ -54,7 +57,7 @@ def figures_of(name):
     return list(load(name).figures(rows_of(name)))
 
 
-@every_analysis
+@any_analysis
 def test_an_analysis_uses_public_names_only(name):
     """Nothing of this package that begins with an underscore, and nothing but this package."""
     tree = ast.parse(analyses()[name].read_text())
@@ -67,7 +70,7 @@ def test_an_analysis_uses_public_names_only(name):
     assert [] == [name for name in names if name.startswith("_") and name != "__future__"]
 
 
-@every_analysis
+@any_analysis
 def test_a_question_is_one_sentence(name):
     """It ends with a question mark and fits a heading."""
     assert re.fullmatch(r"[A-Z][^?]{10,100}\?", load(name).question)

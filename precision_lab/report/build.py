@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical
 from precision_lab.inputs.draws import whole
-from precision_lab.report import library, place
+from precision_lab.report import library, measured, place
 from precision_lab.report import page as pages
 from precision_lab.report.page import Page
 from precision_lab.results_file import OtherResultsError, StoppedError, set_aside
@@ -81,7 +81,9 @@ def report(
     Parameters
     ----------
     names
-        The analyses to run; all by default. Pages of others in the folder stay in its index.
+        The analyses to run; all by default. Pages of others in the folder stay in its index. Those
+        that measure, and do not sweep, measure afresh when they are named or with `full`; else
+        their pages show the rows that were measured before.
     out
         The folder, made where there is none. A rerun goes on from the results files in it; one
         that holds other results than are wanted is moved aside, never overwritten.
@@ -108,7 +110,8 @@ def report(
         The disk is full: what was measured is saved, and the same call goes on from it.
     """
     known = library.analyses()
-    wanted = tuple(dict.fromkeys(names)) or tuple(known)
+    named = tuple(dict.fromkeys(names))
+    wanted = named or tuple(known)
     for name in wanted:
         if name not in known:
             raise unknown("analysis", name, known)
@@ -126,7 +129,8 @@ def report(
     done, kept = [], {}
     for name in wanted:
         command = _command(name, out, full=full)
-        page = _page(name, folder, command, full=full, jobs=jobs, show=show, tell=tell)
+        fresh = full or name in named
+        page = _page(name, folder, command, full=full, fresh=fresh, jobs=jobs, show=show, tell=tell)
         if page.status != "done" and place.good(folder, name):
             kept[name] = page.note
             page = replace(page, note=f"{page.note} The earlier page is still there.")
@@ -154,6 +158,7 @@ def _page(
     command: str,
     *,
     full: bool,
+    fresh: bool,
     jobs: int,
     show: Show,
     tell: Callable[[str], None],
@@ -168,7 +173,10 @@ def _page(
             lacking = library.lacking(analysis)
             if lacking:
                 return _without(page, lacking)
-            done = _measured(page, analysis, folder, full=full, jobs=jobs, show=show, tell=tell)
+            if analysis.measure is None:
+                done = _swept(page, analysis, folder, full=full, jobs=jobs, show=show, tell=tell)
+            else:
+                done = _measured(page, analysis, fresh=fresh, show=show)
             # All of it is drawn before any file is touched.
             place.write(folder, place.drawn(done))
             return done
@@ -193,7 +201,36 @@ def _without(page: Page, lacking: list[str]) -> Page:
     return replace(page, status="missing", note=note)
 
 
-def _measured(
+def _measured(page: Page, analysis: Analysis, *, fresh: bool, show: Show) -> Page:
+    """The page of an analysis that measures, from rows measured now or before."""
+    kept = None if fresh else measured.committed(analysis)
+    note = ""
+    if kept is None:
+        with show(page.name) as progress:
+            rows, versions = measured.measure(analysis, progress)
+    else:
+        rows, versions = kept
+        note = (
+            "These rows were measured before, with the versions below; the command measures anew."
+        )
+    return _said(page, analysis, rows, note=note, versions=versions)
+
+
+def _said(page: Page, analysis: Analysis, rows: Any, **others: Any) -> Page:
+    """The page with what an analysis says of its rows."""
+    return replace(
+        page,
+        status="done",
+        findings=tuple(analysis.findings(rows)),
+        charts=tuple(analysis.figures(rows)),
+        words=analysis.words,
+        tables=tuple(analysis.tables(rows)),
+        rows=rows,
+        **others,
+    )
+
+
+def _swept(
     page: Page,
     analysis: Analysis,
     folder: Path,
@@ -203,8 +240,9 @@ def _measured(
     show: Show,
     tell: Callable[[str], None],
 ) -> Page:
-    """The page of an analysis that ran."""
+    """The page of an analysis that sweeps."""
     results = folder / f"{page.name}.sqlite"
+    assert analysis.sweep is not None  # noqa: S101
     config = analysis.sweep(full=full)
     note = ""
     try:
@@ -219,18 +257,7 @@ def _measured(
         tell(f"{page.name}: {results} is of another version or another sweep: kept as {aside.name}")
         with show(page.name) as progress:
             rows = sweep(config, path=results, jobs=jobs, progress=progress)
-    return replace(
-        page,
-        status="done",
-        note=note,
-        findings=tuple(analysis.findings(rows)),
-        charts=tuple(analysis.figures(rows)),
-        words=analysis.words,
-        tables=tuple(analysis.tables(rows)),
-        rows=rows,
-        results=results.name,
-        versions=_versions(rows),
-    )
+    return _said(page, analysis, rows, note=note, results=results.name, versions=_versions(rows))
 
 
 def _versions(rows: Any) -> dict[str, str]:

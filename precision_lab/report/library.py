@@ -2,8 +2,9 @@
 """The analyses there are, and what each has to say.
 
 An analysis is one file that uses public names only. It defines ``question`` (one sentence),
-``sweep(full=…)`` (the cases it needs), ``figures(rows)`` (its charts) and ``findings(rows)``
-(sentences with their numbers computed, the first of them the headline), and may define ``needs``
+``sweep(full=…)`` (the cases it needs) or ``measure(progress)`` (rows of another kind, kept beside
+the file), ``figures(rows)`` (its charts) and ``findings(rows)`` (sentences with their numbers
+computed, the first of them the headline), and may define ``needs``
 (modules of an extra that it cannot do without), ``words`` (what the words of its figures and
 findings mean) and ``tables(rows)`` (its own tables for people).
 """
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 # The order in which the index asks them: from one element to a whole model. Others come after.
 READING = (
     "error_vs_dtype", "cast_order", "overflow_map", "eps_sweep", "accumulation", "cancellation",
-    "attribution", "implementations", "real_model",
+    "attribution", "implementations", "real_model", "kernels", "validators",
 )  # fmt: skip
-REQUIRED = ("question", "sweep", "figures", "findings")
+REQUIRED = ("question", "figures", "findings")
+SOURCES = ("sweep", "measure")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +48,11 @@ class Analysis:
     question
         One sentence.
     sweep
-        From ``full``, whether the wide grid is wanted, the sweep to run.
+        From ``full``, whether the wide grid is wanted, the sweep to run; None where it measures.
+    measure
+        From a function that is told how far it is, its rows; None where it sweeps.
     figures, findings
-        From the rows of that sweep, the charts, and the sentences.
+        From the rows, the charts, and the sentences.
     needs
         Modules of an extra, without which there is no answer.
     words
@@ -59,9 +63,10 @@ class Analysis:
 
     name: str
     question: str
-    sweep: Callable[..., Any]
     figures: Callable[[pd.DataFrame], Iterable[Chart]]
     findings: Callable[[pd.DataFrame], Iterable[str]]
+    sweep: Callable[..., Any] | None = None
+    measure: Callable[..., Iterable[Mapping[str, Any]]] | None = None
     needs: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     tables: Callable[[pd.DataFrame], Iterable[Table]] = lambda _rows: ()
@@ -106,17 +111,23 @@ def load(name: str) -> Analysis:
         raise unknown("analysis", name, known)
     module = _run(name, known[name])
     missing = [word for word in REQUIRED if not hasattr(module, word)]
+    sources = {word: getattr(module, word, None) for word in SOURCES}
+    if not any(sources.values()):
+        missing.insert(0, "sweep or measure")
     if missing:
         raise InputError(f"the analysis {name} in {known[name]} lacks {', '.join(missing)}")
-    defined = {word: getattr(module, word) for word in REQUIRED}
-    if not isinstance(defined["question"], str):
-        raise InputError(f"the question of the analysis {name} is {defined['question']!r}: no text")
+    if not isinstance(module.question, str):
+        raise InputError(f"the question of the analysis {name} is {module.question!r}: no text")
     return Analysis(
         name=name,
         needs=tuple(getattr(module, "needs", ())),
         words=dict(getattr(module, "words", {})),
         tables=getattr(module, "tables", lambda _rows: ()),
-        **defined,
+        question=module.question,
+        figures=module.figures,
+        findings=module.findings,
+        sweep=sources["sweep"],
+        measure=sources["measure"],
     )
 
 

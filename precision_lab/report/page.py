@@ -82,9 +82,10 @@ class Page:
 def page_html(page: Page) -> str:
     """The page as HTML that needs neither a network nor JavaScript."""
     rows = page.rows
-    some = rows is not None and len(rows) > 0
+    # Rows of other kinds than a sweep's have no worst element and no formats of their own.
+    some = rows is not None and len(rows) > 0 and "key" in rows
     worst = [worst_table(rows)] if some and rows is not None else []
-    return _template("page.html").render(
+    return template("page.html").render(
         page=page,
         tables=[*page.tables, *(table for table in worst if table.rows)],
         words={**page.words, **_words(rows)} if some and rows is not None else {},
@@ -93,10 +94,11 @@ def page_html(page: Page) -> str:
 
 def index_html(entries: list[dict[str, Any]], absent: list[str]) -> str:
     """The index: a card for each page, and the commands that make the pages that are not there."""
-    return _template("index.html").render(entries=entries, absent=absent, version=__version__)
+    return template("index.html").render(entries=entries, absent=absent, version=__version__)
 
 
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A template of the report's, with its filters."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True

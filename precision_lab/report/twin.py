@@ -98,6 +98,17 @@ def rows_of(twin: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame({name: found[name] for name in twin["order"]}, index=range(count))
 
 
+def rows_json(rows: pd.DataFrame) -> str:
+    """Rows alone as JSON, from which `rows_of` reads them back once it is parsed.
+
+    Parameters
+    ----------
+    rows
+        Of a sweep or of any other kind.
+    """
+    return _lines(_packed(rows))
+
+
 def _packed(rows: pd.DataFrame | None) -> dict[str, Any]:
     """The rows, by column, with nothing said twice."""
     packed: dict[str, Any] = {"plans": {}, "rows": 0, "order": []}
@@ -107,11 +118,13 @@ def _packed(rows: pd.DataFrame | None) -> dict[str, Any]:
     lacking = []
     if rows is not None:
         plans = [name for name in rows.columns if name.startswith("plan_")]
-        packed["plans"] = {
-            row["plan"]: {name.removeprefix("plan_"): row[name] for name in plans}
-            for row in rows.drop_duplicates("plan").to_dict("records")
-        }
-        idle = [*plans, "key", *([] if len(set(rows["versions"])) > 1 else ["versions"])]
+        if plans:
+            packed["plans"] = {
+                row["plan"]: {name.removeprefix("plan_"): row[name] for name in plans}
+                for row in rows.drop_duplicates("plan").to_dict("records")
+            }
+        several = "versions" in rows and len(set(rows["versions"])) > 1
+        idle = [*plans, "key", *([] if several else ["versions"])]
         rows = rows.drop(columns=idle, errors="ignore")
         packed |= {"rows": len(rows), "order": list(rows.columns)}
         seen: dict[str, str] = {}

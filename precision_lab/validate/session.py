@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 SHRUNK = 2
 """Failing probes whose inputs are made small."""
 
+SHOWN_INPUTS = ("killed", "hung", "shape", "type")
+"""Findings beside the outputs whose inputs are told."""
+
 LOOKED_AT = 64
 """Wrong rows among which the worst element is looked for."""
 
@@ -93,7 +96,8 @@ class Session:
         """What is wrong, and what the kernel does not take."""
         lacking, covered = unsupported(self.calls, self.outcomes)
         failures = [*self._values(), *self._raised(covered), *self._beside()]
-        if not failures and not self.outputs:
+        asked = not self.calls or any(call.inputs.x.size for call in self.calls)
+        if not failures and not self.outputs and (asked or not self.judged):
             why = next((f": {o.raised}: {o.message}" for o in self.outcomes if o.raised), "")
             failures.append(
                 Failure(kind="nothing", probe="", message=f"none of the calls was answered{why}")
@@ -232,6 +236,7 @@ class Session:
                 probe=self.calls[number].probe,
                 message=sentence + (f", on {times[kind]} calls in all" if times[kind] > 1 else ""),
                 call=str(self.calls[number]),
+                inputs=self.calls[number].inputs if kind in SHOWN_INPUTS else None,
             )
             for kind, (number, sentence) in first.items()
         ]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Analyses whose rows are no sweep: measured when asked, and else those that lie beside the file.
+
+An analysis may define ``measure(progress)`` in place of ``sweep``: it gives rows as dicts of text,
+numbers and truth values. What it gave once is kept as ``NAME.json`` beside ``NAME.py``, with the
+versions of what was measured, and is what its page shows by default. This command measures again
+and writes that file::
+
+    python -m precision_lab.report.measured NAME
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from precision_lab import __version__
+from precision_lab.files import replace_file
+from precision_lab.report import library, twin
+from precision_lab.table import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pandas as pd
+
+    from precision_lab.report.library import Analysis
+
+SCHEMA = "precision_lab.measured/1"
+PACKAGES = ("numpy", "ml_dtypes", "torch", "transformers", "onnxruntime", "flax")
+
+
+def measure(
+    analysis: Analysis, progress: Callable[[int, int], None]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Rows measured now, and the versions of what measured them and what was measured.
+
+    Parameters
+    ----------
+    analysis
+        One that measures.
+    progress
+        Called with how many steps are done, and of how many.
+    """
+    import pandas as pd
+
+    if analysis.measure is None:
+        raise InputError(f"the analysis {analysis.name} is a sweep: it has no rows of its own")
+    rows = pd.DataFrame(analysis.measure(progress))
+    versions = {"precision_lab": __version__}
+    for package in PACKAGES:
+        # What an analysis did not import it did not measure.
+        if package in sys.modules:
+            try:
+                versions[package] = version(package)
+            except PackageNotFoundError:
+                continue
+    return rows, versions
+
+
+def committed(analysis: Analysis) -> tuple[pd.DataFrame, dict[str, str]] | None:
+    """Rows that were measured before, and their versions; None where there are none.
+
+    Raises
+    ------
+    InputError
+        The file is no such file, or was changed since.
+    """
+    path = place(analysis.name)
+    if not path.is_file():
+        return None
+    try:
+        kept = json.loads(path.read_text("utf-8"))
+        same = kept["schema"] == SCHEMA and kept["digest"] == _digest(kept["rows"])
+        rows, versions = twin.rows_of(kept["rows"]), dict(kept["versions"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} holds no measured rows: {error}") from error
+    if not same:
+        raise InputError(f"{path} was changed after it was measured: its digest is another")
+    return rows, versions
+
+
+def keep(analysis: Analysis, rows: pd.DataFrame, versions: dict[str, str]) -> Path:
+    """Write rows beside the file of their analysis."""
+    packed = json.loads(twin.rows_json(rows))
+    told = {"schema": SCHEMA, "versions": versions, "digest": _digest(packed)}
+    text = json.dumps(told, indent=1, ensure_ascii=False).removesuffix("\n}")
+    path = place(analysis.name)
+    replace_file(path, [f'{text},\n "rows": {twin.rows_json(rows)}\n}}\n'.encode()])
+    return path
+
+
+def place(name: str) -> Path:
+    """The file of an analysis's rows."""
+    return library.folder() / f"{name}.json"
+
+
+def _digest(rows: Any) -> str:
+    """SHA-256 of rows as the file holds them, however they are spaced there."""
+    text = json.dumps(rows, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def main(names: Sequence[str]) -> int:
+    """Measure each analysis named and keep its rows; give the exit code."""
+    from precision_lab.progress import show
+
+    if not names:
+        sys.stderr.write("usage: python -m precision_lab.report.measured NAME …\n")
+        return 2
+    try:
+        for name in names:
+            analysis = library.load(name)
+            with show(name) as progress:
+                rows, versions = measure(analysis, progress)
+            sys.stdout.write(f"{keep(analysis, rows, versions)}: {len(rows)} rows\n")
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

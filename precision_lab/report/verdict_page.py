@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A verdict as one page, with its figure inside it: the file needs nothing beside it."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from precision_lab.charts import Chart, signed, svg
+from precision_lab.report.page import template
+from precision_lab.report.tables import Table
+from precision_lab.validate.failures import hexed
+from precision_lab.versions import __version__
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from precision_lab.validate import Failure, Verdict
+
+LONGEST = 64
+"""Values of a row of a shrunk input that are written out."""
+
+
+def verdict_html(verdict: Verdict, *, command: str = "") -> str:
+    """The page: the sentence, each failure with its input and outputs, the errors by probe.
+
+    Parameters
+    ----------
+    verdict
+        What is shown.
+    command
+        What makes the page again, or "".
+    """
+    chart = error_chart(verdict) if verdict.errors else None
+    image = "" if chart is None else base64.b64encode(svg(chart).encode()).decode()
+    power = [
+        {
+            "hidden": one.hidden,
+            "smallest error of r": f"{one.root:.1e}",
+            "smallest error of an element": f"{one.element:.1e}",
+        }
+        for one in verdict.power
+    ]
+    tables = [
+        Table(
+            title="What would have been seen",
+            rows=power,
+            note="Relative errors from which on an output leaves what is sound.",
+        )
+    ]
+    return template("verdict.html").render(
+        verdict=verdict,
+        chart=chart,
+        image=image,
+        failures=[(failure, _arrays(failure)) for failure in verdict.failures],
+        tables=tables if power else [],
+        command=command,
+        version=__version__,
+    )
+
+
+def error_chart(verdict: Verdict) -> Chart:
+    """The figure of a verdict: signed errors of its outputs, in ulp, by probe."""
+    rows = pd.DataFrame([vars(one) for one in verdict.errors])
+    output = verdict.settings.output_format.name
+    return signed(
+        rows,
+        name="errors",
+        title=f"How far are the outputs of {verdict.kernel} from the exact values?",
+        caption="Outputs less exact values, by probe, from the least to the largest. Half an ulp is"
+        " what rounding once costs; rows near √eps and rows with a mean may cost more in float32.",
+        xlabel=f"signed error, ulp of {output}",
+        by="probe", low="low", high="high", mean="mean",
+    )  # fmt: skip
+
+
+def _arrays(failure: Failure) -> list[tuple[str, str]]:
+    """The shrunk inputs of a failure, in hex."""
+    inputs = failure.inputs
+    if inputs is None or not inputs.x.size:
+        return []
+    named: tuple[tuple[str, NDArray[Any] | None], ...] = (
+        ("x", inputs.x), ("weight", inputs.weight), ("bias", inputs.bias),
+    )  # fmt: skip
+    return [(name, _spelt(array)) for name, array in named if array is not None]
+
+
+def _spelt(array: NDArray[Any]) -> str:
+    rows = array.astype(float).reshape(-1, array.shape[-1])
+    lines = []
+    for row in rows[:4].tolist():
+        more = f" … {len(row)} in all" if len(row) > LONGEST else ""
+        lines.append(" ".join(hexed(value) for value in row[:LONGEST]) + more)
+    if len(rows) > 4:
+        lines.append(f"… {len(rows)} rows in all")
+    return "\n".join(lines)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdicts of a session of tests, as a JSON file or as one page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from precision_lab.files import replace_file
+from precision_lab.report.page import template
+from precision_lab.report.tables import Cell, Table
+from precision_lab.versions import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SCHEMA = "precision_lab.verdicts/1"
+
+
+def write(path: str, verdicts: Sequence[Mapping[str, Any]]) -> None:
+    """Write verdicts to a file, whole or not at all; its folder is made.
+
+    Parameters
+    ----------
+    path
+        Of a page where it ends in ``.html``; else of JSON.
+    verdicts
+        As `Verdict.to_json` tells them, with the name of the ``test``.
+    """
+    text = page(verdicts) if path.endswith(".html") else document(verdicts)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    replace_file(Path(path), [text.encode(errors="backslashreplace")])
+
+
+def document(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """Verdicts as strict JSON."""
+    told = {
+        "schema": SCHEMA,
+        "precision_lab": __version__,
+        "passed": sum(bool(one["passed"]) for one in verdicts),
+        "failed": sum(not one["passed"] for one in verdicts),
+        "verdicts": list(verdicts),
+    }
+    return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def page(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """Verdicts as a page that stands alone: those that failed, then all of them."""
+    failed = [one for one in verdicts if not one["passed"]]
+    tables = [Table(title="Verdicts", rows=[_line(one) for one in verdicts])] if verdicts else []
+    return template("verdicts.html").render(
+        verdicts=verdicts, failed=failed, tables=tables, version=__version__
+    )
+
+
+def _line(one: Mapping[str, Any]) -> dict[str, Cell]:
+    settings = one["settings"]
+    first = one["failures"][0] if one["failures"] else None
+    return {
+        "kernel": Cell(one["kernel"]),
+        "verdict": Cell("sound" if one["passed"] else "not sound"),
+        "norm, format": Cell(f"{settings['norm']}, {settings['output_format']}"),
+        "schedule": Cell(one["schedule"] or ""),
+        "first failure": Cell("" if first is None else first["probe"] or first["kind"]),
+        "wrong": Cell(
+            f"{first['count']:,} of {first['total']:,}" if first and first["count"] else ""
+        ),
+        "outputs": Cell(f"{one['outputs']:,}", "number"),
+        "test": Cell(one["test"], "code"),
+    }

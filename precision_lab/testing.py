@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An assertion for tests: this kernel is right.
+
+As short to use as the comparisons that it replaces, and without a tolerance::
+
+    from precision_lab.testing import assert_norm
+
+    def test_my_kernel():
+        assert_norm(my_kernel, norm="rms", format="bfloat16")
+"""
+
+from __future__ import annotations
+
+import unittest
+from typing import TYPE_CHECKING, Any
+
+from precision_lab.probes import Probe
+from precision_lab.probes import probes as all_probes
+from precision_lab.validate import default_calls, validate
+from precision_lab.validate.failures import spelt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from precision_lab.formats import Format
+    from precision_lab.kernels import Kernel
+    from precision_lab.norms import Norm
+    from precision_lab.validate import Failure, Verdict
+
+__all__ = ["assert_norm", "watchers"]
+
+TOLD = 3
+"""Failures that are told whole; others are counted."""
+
+watchers: list[Callable[[Verdict], None]] = []
+"""Called with every verdict: the pytest plugin collects them so."""
+
+
+def assert_norm(
+    kernel: Kernel | Callable[..., Any] | str,
+    *,
+    norm: Norm | str | None = None,
+    format: Format | str = "bfloat16",
+    probes: Probe | str | Iterable[Probe | str] | None = None,
+    **options: Any,
+) -> Verdict:
+    """Fail unless a kernel computes its norm as soundly as float32 arithmetic can.
+
+    Parameters
+    ----------
+    kernel
+        kernel(x, weight, bias, eps) -> y, as for `precision_lab.validate.validate`.
+    norm
+        ``"rms"`` or ``"layer"``; ``"rms"`` by default, or what the kernel declares.
+    format
+        Of x.
+    probes
+        One probe or several, or their names; all by default. Held one by one, in tests of their
+        own, probes see less than together: one rounding schedule need not explain all of them.
+    options
+        The other options of `validate`: ``framework="torch"`` for a kernel of tensors, device, eps,
+        weight_format, weight_offset, plan, require and so on.
+
+    Returns
+    -------
+    Verdict
+        Of a kernel that is right.
+
+    Raises
+    ------
+    AssertionError
+        Which probe failed, on how many outputs; the worst of them in hexadecimal, a smaller input
+        that shows it; and what the kernel seems to compute instead.
+    unittest.SkipTest
+        The probes chosen mean nothing for the norm and the format.
+    InputError
+        For arguments that name nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def kernel(x, weight, bias, eps):
+    ...     wide = x.astype(np.float32)
+    ...     y = wide / np.sqrt(np.mean(wide * wide, -1, keepdims=True) + np.float32(eps))
+    ...     return (y if weight is None else y * weight.astype(np.float32)).astype(x.dtype)
+    >>> assert_norm(kernel, hidden=[64]).schedule
+    'late/direct'
+    """
+    chosen = None if probes is None else _listed(probes)
+    if norm is not None:
+        options["norm"] = norm
+    verdict = validate(kernel, format=format, probes=chosen, **options)
+    if chosen and not verdict.calls and _meaningless(chosen, verdict):
+        names = ", ".join(all_probes.find(one).name for one in chosen)
+        settings = verdict.settings
+        raise unittest.SkipTest(
+            f"{names} means nothing for {settings.norm.title} in {settings.format.name}"
+        )
+    for watcher in watchers:
+        watcher(verdict)
+    if not verdict.passed:
+        raise AssertionError(told(verdict))
+    return verdict
+
+
+def told(verdict: Verdict) -> str:
+    """What is wrong with a kernel, for the reader of a failed test.
+
+    Parameters
+    ----------
+    verdict
+        Of a kernel that failed.
+    """
+    settings = verdict.settings
+    lines = [
+        f"{verdict.kernel} is not a sound {settings.norm.title} in {settings.output_format.name}"
+    ]
+    for failure in verdict.failures[:TOLD]:
+        lines += _failure(failure)
+    if more := len(verdict.failures) - TOLD:
+        lines += [f"  and {more} more kinds of failure"] if more > 0 else []
+    if verdict.diagnosis:
+        lines.append(f"  diagnosis: {verdict.diagnosis}")
+    return "\n".join(lines)
+
+
+def _failure(failure: Failure) -> list[str]:
+    lines = [f"  probe:   {failure.call or failure.probe or failure.kind}"]
+    if failure.count and failure.worst is not None:
+        lines.append(f"  wrong:   {failure.count} of {failure.total} outputs")
+        lines.append(f"  worst:   {failure.worst}")
+    else:
+        lines.append(f"  wrong:   {failure.message}")
+    if failure.inputs is not None and failure.small is not None:
+        rows, hidden = failure.inputs.x.shape[0], failure.inputs.x.shape[-1]
+        lines.append(f"  small:   {failure.small}, for [{rows}, {hidden}]")
+        arrays = (("x", failure.inputs.x), ("weight", failure.inputs.weight),
+                  ("bias", failure.inputs.bias))  # fmt: skip
+        lines += [f"    {name:6} {spelt(array)}" for name, array in arrays if array is not None]
+    return lines
+
+
+def _listed(probes: Probe | str | Iterable[Probe | str]) -> list[Probe | str]:
+    return [probes] if isinstance(probes, str | Probe) else list(probes)
+
+
+def _meaningless(chosen: list[Probe | str], verdict: Verdict) -> bool:
+    """Whether none of the probes has a call, for this norm and format."""
+    return not default_calls(verdict.settings, chosen=chosen)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The assertion and the pytest plugin."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+import pytest
+from conftest import optional
+
+from precision_lab import InputError, emulate
+from precision_lab.kernels.specimens import specimens
+from precision_lab.report.verdicts import document, page
+from precision_lab.testing import assert_norm, watchers
+
+pytest_plugins = ["pytester"]
+
+KERNELS = """
+    import numpy as np
+    from precision_lab.testing import assert_norm
+
+    def good(x, weight, bias, eps, right=True):
+        wide = x.astype(np.float32)
+        eps = np.float32(eps if right else 0)
+        y = wide / np.sqrt(np.mean(wide * wide, -1, keepdims=True) + eps)
+        return (y if weight is None else y * weight.astype(np.float32)).astype(x.dtype)
+
+    def bad(x, weight, bias, eps):
+        return good(x, weight, bias, eps, right=False)
+"""
+
+
+def good(x, weight, bias, eps):
+    """A sound RMSNorm."""
+    return emulate(x, weight, bias, eps=eps, plan="late")
+
+
+def faulty(x, weight, bias, eps):
+    """One that forgets eps."""
+    with np.errstate(all="ignore"):
+        return good(x, weight, bias, 0.0)
+
+
+def test_a_sound_kernel_passes_in_one_line():
+    """Nothing but the kernel is needed."""
+    assert "late/direct" == assert_norm(good, hidden=[3, 64]).schedule
+
+
+def test_a_failure_says_what_to_look_at():
+    """Probe, count, worst element in hexadecimal, a small input."""
+    with pytest.raises(AssertionError) as caught:
+        assert_norm(faulty, hidden=[3, 64])
+    text = str(caught.value)
+    first, *lines = text.splitlines()
+    assert "faulty is not a sound RMSNorm in bfloat16" == first
+    said = {line.split(":")[0].strip() for line in lines}
+    assert {"probe", "wrong", "worst", "small"} <= said
+    assert " 0x1." in text
+    assert " outputs" in text
+
+
+def test_what_a_kernel_does_beside_computing_is_told():
+    """A kernel that raises is told with the error."""
+
+    def raising(x, weight, bias, eps):
+        raise KeyError("lost")
+
+    with pytest.raises(AssertionError, match="raised KeyError: 'lost'"):
+        assert_norm(raising, probes="normal", hidden=[3])
+
+
+def test_options_go_to_the_verdict():
+    """What is refused there is refused here, and properties can be required."""
+    with pytest.raises(InputError, match="unknown format"):
+        assert_norm(good, format="bfloat61")
+    with pytest.raises(InputError, match="framework"):
+        assert_norm(good, framework="jax")
+    assert assert_norm(good, hidden=[8], require=["deterministic"]).passed
+
+
+def test_a_probe_that_means_nothing_is_a_skip():
+    """A probe of means says nothing about a norm that subtracts none."""
+    with pytest.raises(unittest.SkipTest, match="tail means nothing"):
+        assert_norm(good, probes="tail")
+
+
+def test_watchers_see_every_verdict():
+    """Those that pass and those that fail."""
+    seen = []
+    watchers.append(seen.append)
+    try:
+        assert_norm(good, probes="normal", hidden=[3])
+        with pytest.raises(AssertionError):
+            assert_norm(faulty, probes="near-eps-0.1", hidden=[3])
+    finally:
+        watchers.remove(seen.append)
+    assert [True, False] == [verdict.passed for verdict in seen]
+
+
+def test_tensors():
+    """A kernel of torch's takes tensors."""
+    torch = optional("torch")
+
+    def norm(x, weight, bias, eps):
+        return torch.nn.functional.rms_norm(x, x.shape[-1:], weight, eps)
+
+    assert assert_norm(norm, framework="torch", hidden=[3, 64]).passed
+    assert "norm" == assert_norm(norm, framework="torch", probes="normal", hidden=[3]).kernel
+
+
+@pytest.mark.parametrize("name", ["rms-eps-missing", "rms-gain-ignored"])
+def test_specimens_fail(name):
+    """The assertion fails for kernels that are known to be wrong."""
+    if name not in specimens:
+        pytest.skip(f"there is no specimen {name}")
+    with pytest.raises(AssertionError):
+        assert_norm(specimens[name].fresh(), format="float16")
+
+
+@pytest.fixture
+def plugin(pytester):
+    """A session with the plugin, and kernels to test."""
+    pytester.makepyfile(kernels=KERNELS)
+
+    def run(text, *options):
+        pytester.makepyfile(test_it=f"from kernels import *\n{text}")
+        return pytester.runpytest("-p", "pytest_precision_lab", "-p", "no:cacheprovider", *options)
+
+    return run
+
+
+def test_a_test_runs_once_for_each_probe(plugin):
+    """`norm_probe` gives every probe; those without meaning are skipped."""
+    result = plugin("def test_good(norm_probe): assert_norm(good, probes=norm_probe, hidden=[8])")
+    outcomes = result.parseoutcomes()
+    from precision_lab.probes import probes
+
+    assert len(probes) == outcomes["passed"] + outcomes["skipped"]
+    assert 1 == outcomes["skipped"]
+
+
+def test_probes_can_be_chosen(plugin):
+    """Who parametrises `norm_probe` gets no other; `norm_probes` are all of them."""
+    result = plugin("""
+import pytest
+@pytest.mark.parametrize("norm_probe", ["normal", "exact"])
+def test_good(norm_probe): assert_norm(good, probes=norm_probe, hidden=[8])
+def test_all(norm_probes): assert len(norm_probes) > 20
+""")
+    result.assert_outcomes(passed=3)
+
+
+def test_failures_are_read_in_the_session(plugin):
+    """The message of the assertion is what pytest shows."""
+    result = plugin("def test_bad(): assert_norm(bad, hidden=[3])")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*bad is not a sound RMSNorm in bfloat16*", "*probe:*"])
+
+
+BOTH = """
+def test_good(): assert_norm(good, probes="normal", hidden=[3])
+def test_bad(): assert_norm(bad, hidden=[3], name="<b>")
+"""
+
+
+def test_the_report_of_a_session(plugin, pytester):
+    """All verdicts with their tests, as JSON."""
+    result = plugin(BOTH, "--precision-report=out/verdicts.json")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["precision_lab: 2 verdicts in out/verdicts.json"])
+    told = json.loads((pytester.path / "out/verdicts.json").read_text("utf-8"))
+    assert (1, 1) == (told["passed"], told["failed"])
+    expected = ["test_it.py::test_good", "test_it.py::test_bad"]
+    assert expected == [one["test"] for one in told["verdicts"]]
+    assert [] == watchers
+
+
+def test_the_report_of_a_session_as_a_page(plugin, pytester):
+    """The page stands alone, and escapes names."""
+    plugin(BOTH, "--precision-report=verdicts.html")
+    text = (pytester.path / "verdicts.html").read_text("utf-8")
+    assert "1 of 2 verdicts: sound." in text
+    assert "&lt;b&gt; is not a sound RMSNorm" in text
+    assert "<b>" not in text
+    assert "://" not in text
+
+
+def test_a_report_of_no_kind_is_refused(plugin):
+    """The file's name says what is written."""
+    result = plugin("def test_one(): pass", "--precision-report=verdicts.txt")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*'verdicts.txt': give a file .json or .html"])
+
+
+def test_a_session_without_verdicts_has_a_report(plugin, pytester):
+    """It says that there were none."""
+    plugin("def test_one(): pass", "--precision-report=verdicts.json")
+    assert [] == json.loads((pytester.path / "verdicts.json").read_text("utf-8"))["verdicts"]
+    assert "0 of 0 verdicts" in page([])
+    assert '"passed": 0' in document([])
+
+
+def test_the_plugin_imports_nothing_heavy():
+    """pytest imports it in every session."""
+    code = (
+        "import sys, pytest; before = set(sys.modules); import pytest_precision_lab;"
+        "print({name.partition('.')[0] for name in set(sys.modules) - before}"
+        " - {'pytest_precision_lab'} - sys.stdlib_module_names)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "set()" == run.stdout.strip()
