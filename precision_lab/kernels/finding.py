@@ -13,7 +13,9 @@ from weakref import WeakValueDictionary
 
 from precision_lab import canonical
 from precision_lab.emulate import emulate
+from precision_lab.kernels import onnx_kernels, torch_modules
 from precision_lab.kernels import torch as bridge
+from precision_lab.kernels.declared import Adapted
 from precision_lab.kernels.kernel import (
     DEVICES,
     FRAMEWORKS,
@@ -23,6 +25,7 @@ from precision_lab.kernels.kernel import (
     check_choice,
 )
 from precision_lab.kernels.loading import load
+from precision_lab.kernels.torch_layouts import in_any_layout
 from precision_lab.norms import norms
 from precision_lab.plans import plans
 from precision_lab.table import InputError
@@ -44,6 +47,7 @@ def find_kernel(
     device: str = "cpu",
     norm: str = "",
     weight_offset: float = 0.0,
+    module: str = "",
     folder: Path | None = None,
 ) -> Kernel:
     """Find a kernel.
@@ -52,16 +56,23 @@ def find_kernel(
     ----------
     kernel
         ``"path/to/file.py:function"``; ``"package.module:function"``, the working directory
-        included; the name of a plan; or a callable, which lives in this process alone. A kernel is
-        given back as it is.
+        included; ``"path/to/model.onnx"``, a model that holds one norm; the name of a plan; or a
+        callable, which lives in this process alone. A kernel is given back as it is.
+
+        A function may be one of torch's own norms; a torch module or its class; or one of nothing,
+        or of a hidden size and an eps, that makes a module. They need no `framework`.
     name
         What to call it, by default the function's name.
     framework, device
-        ``torch`` has it called with tensors, on ``cpu`` or ``cuda``.
+        ``torch`` has it called with tensors, on ``cpu`` or ``cuda``. Torch's own norms, its modules
+        and ONNX models are told by what they are.
     norm
         The norm that it computes; "" for whichever it is asked for.
     weight_offset
         What it adds to the weight.
+    module
+        The dotted name of the norm inside a torch module; ``"file.py:model#layers.0.norm"`` says
+        the same.
     folder
         Where the path of a file starts, by default the working directory.
 
@@ -73,34 +84,82 @@ def find_kernel(
     """
     if isinstance(kernel, Kernel):
         return kernel
-    check_choice("framework", framework, FRAMEWORKS)
-    check_choice("device", device, DEVICES)
-    if framework == "numpy" and device != "cpu":
-        raise InputError("a NumPy kernel runs on the cpu: for cuda, its framework must be torch")
+    _check(kernel, framework, device, weight_offset)
     if norm:
         norm = norms.find(norm).name
-    if not math.isfinite(weight_offset):
-        raise InputError(f"the weight's offset is {weight_offset}: give a finite number")
     if isinstance(kernel, str) and kernel in plans:
         if framework != "numpy":
             raise InputError(f"{kernel} is a plan, which takes NumPy's arrays, not {framework}'s")
         return _plan(kernel, name=name, norm=norm)
+    if isinstance(kernel, str) and kernel.endswith(".onnx"):
+        if device != "cpu" or module:
+            raise InputError(f"{kernel} is an ONNX model, which runs as a whole, on the cpu")
+        return _model(kernel, name=name, norm=norm, offset=weight_offset, folder=folder)
+    return _function(
+        kernel, name=name, framework=framework, device=device, norm=norm, offset=weight_offset,
+        module=module, folder=folder,
+    )  # fmt: skip
+
+
+def _check(kernel: object, framework: str, device: str, offset: float) -> None:
+    check_choice("framework", framework, FRAMEWORKS)
+    check_choice("device", device, DEVICES)
+    if framework == "numpy" and device != "cpu":
+        raise InputError("a NumPy kernel runs on the cpu: for cuda, its framework must be torch")
+    if not math.isfinite(offset):
+        raise InputError(f"the weight's offset is {offset}: give a finite number")
     if not isinstance(kernel, str) and not callable(kernel):
         raise InputError(f"the kernel is {kernel!r}: give file.py:function or a callable")
     if isinstance(kernel, str) and "\0" in kernel:
         raise InputError(f"{kernel!r} names no function, for it has a null byte")
+
+
+def _function(
+    kernel: Callable[..., Any] | str,
+    *,
+    name: str,
+    framework: str,
+    device: str,
+    norm: str,
+    offset: float,
+    module: str,
+    folder: Path | None,
+) -> Kernel:
+    """A function, a module or what makes one, of this process or found by name."""
+    if framework == "onnx":
+        raise InputError(f"the framework onnx is a model's, and {kernel!r} is no file.onnx")
+    if isinstance(kernel, str) and not module:
+        kernel, _, module = kernel.partition("#")
     # First, so that what is missing is told before a file that needs it fails to be imported.
     version = bridge.version(device) if framework == "torch" else ""
     told = _written(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
-    check_callable(told["function"], told["source"])
-    own = told.pop("name") + (" on cuda" if device == "cuda" else "")
+    function, source = told.pop("function"), told.pop("source")
+    adapted = torch_modules.adapt(
+        function, source, part=module, device=device, weight_offset=offset
+    )
+    if adapted is None:
+        if module:
+            raise InputError(f"{source} is no torch module: it has no part {module!r}")
+        check_callable(function, source)
+        adapted = Adapted(function=function, framework=framework)
+    elif framework != adapted.framework:
+        version = bridge.version(device)
+    part = f"#{module}" if module else ""
+    own = told.pop("name") + part + (" on cuda" if device == "cuda" else "")
+    where = told.pop("where")
     found = Kernel(
         name=_checked(name or own),
-        framework=framework,
+        source=source + part,
+        where=where if where.startswith(HERE) else where + part,
+        framework=adapted.framework,
         device=device,
         version=version,
-        norm=norm,
-        weight_offset=float(weight_offset),
+        norm=_one_norm(norm, adapted.norm, source),
+        weight_offset=float(offset),
+        declared=adapted.declared,
+        function=in_any_layout(adapted.function)
+        if adapted.framework == "torch"
+        else adapted.function,
         **told,
     )
     if found.lives_here:
@@ -140,6 +199,30 @@ def found_again(where: str, record: dict[str, Any]) -> Kernel:
             "start the sweep again"
         )
     return found
+
+
+def _one_norm(asked: str, own: str, source: str) -> str:
+    if asked and own and asked != own:
+        raise InputError(f"{source} computes the norm {own!r}, not {asked!r}")
+    return asked or own
+
+
+def _model(kernel: str, *, name: str, norm: str, offset: float, folder: Path | None) -> Kernel:
+    """The norm that an ONNX file holds."""
+    path = Path(folder or Path(), kernel).resolve()
+    model = onnx_kernels.adapt(path, weight_offset=offset)
+    return Kernel(
+        name=_checked(name or path.stem),
+        source=path.name,
+        where=str(path),
+        framework=model.framework,
+        version=onnx_kernels.version(),
+        digest=_digest(path, ""),
+        norm=_one_norm(norm, model.norm, path.name),
+        weight_offset=float(offset),
+        declared=model.declared,
+        function=model.function,
+    )
 
 
 def _checked(name: str) -> str:

@@ -12,14 +12,16 @@ import numpy as np
 
 from precision_lab.formats import format_of
 from precision_lab.kernels import torch as bridge
+from precision_lab.kernels.declared import NOTHING, Declared
 from precision_lab.kernels.loading import RefusedError, findable, guarded, said
+from precision_lab.kernels.torch_layouts import LayoutError
 from precision_lab.table import InputError, unknown
 from precision_lab.truth import flushes_subnormals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FRAMEWORKS = ("numpy", "torch")
+FRAMEWORKS = ("numpy", "torch", "onnx")
 DEVICES = ("cpu", "cuda")
 STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 HERE = "in this process "
@@ -41,17 +43,20 @@ class Kernel:
     where
         As what it is found again, on this machine; "" for a callable of this process alone.
     framework
-        ``numpy`` or ``torch``: whose arrays it takes and gives.
+        ``numpy`` or ``torch``: whose arrays it takes and gives; ``onnx`` is a model, which takes
+        and gives NumPy's.
     device
         ``cpu`` or ``cuda``.
     version
-        Of torch, "" for a NumPy kernel.
+        Of torch or onnxruntime, "" for a NumPy kernel.
     digest
         SHA-256 of the code: of its file, or of its module's file and version.
     norm
         The one that it computes, "" for whichever it is asked for.
     weight_offset
         What it adds to the weight: 1 where it multiplies by 1 + g.
+    declared
+        What is fixed in it: all else it refuses.
     function
         Called as ``function(x, weight, bias, eps)``; weight and bias may be None. It gives y, in
         the shape of x, or a dict that has it.
@@ -66,6 +71,7 @@ class Kernel:
     digest: str = ""
     norm: str = ""
     weight_offset: float = 0.0
+    declared: Declared = NOTHING
     function: Callable[..., Any] = field(repr=False, compare=False)
 
     @property
@@ -90,7 +96,9 @@ class Kernel:
 
     def takes(self, format: str) -> bool:
         """Whether there is a type for arrays of a format where it runs."""
-        return self.framework == "numpy" or format in bridge.HELD
+        if self.declared.format:
+            return format == self.declared.format
+        return self.framework != "torch" or format in bridge.HELD
 
     def __call__(
         self,
@@ -133,6 +141,8 @@ class Kernel:
                 else:
                     given = self.function(*arrays, float(eps))
         except RefusedError as error:
+            if isinstance(error.__cause__, LayoutError):
+                raise LayoutError(f"{doing}: {error.__cause__}") from error
             raise InputError(f"{doing} raised {error}{_hint(self.function, error)}") from error
         if flushes_subnormals():
             raise InputError(

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel says of itself: sizes, eps and formats that are fixed in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What is fixed in a kernel; it refuses all else with NotImplementedError.
+
+    Parameters
+    ----------
+    hidden
+        The one size of rows that it takes, None for any.
+    eps
+        The one eps that it computes with, None for the one that it is given.
+    format, weight_format
+        The one format of x, and of weight and bias; "" for any.
+    """
+
+    hidden: int | None = None
+    eps: float | None = None
+    format: str = ""
+    weight_format: str = ""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The limits, a few words each, as a verdict lists what is not supported."""
+        said = []
+        if self.hidden is not None:
+            said.append(f"hidden sizes other than {self.hidden} (fixed in it)")
+        if self.eps is not None:
+            said.append(f"eps other than {self.eps:g} (fixed in it)")
+        if self.format:
+            said.append(f"formats of x other than {self.format} (fixed in it)")
+        return tuple(said)
+
+    def refuse(self, *, hidden: int, eps: float) -> None:
+        """Refuse another size or eps than the declared ones.
+
+        Raises
+        ------
+        NotImplementedError
+            It is another.
+        """
+        if self.hidden is not None and hidden != self.hidden:
+            raise NotImplementedError(f"its hidden size is fixed at {self.hidden}")
+        if self.eps is not None and eps != self.eps:
+            raise NotImplementedError(f"its eps is fixed at {self.eps:g}")
+
+
+NOTHING = Declared()
+"""What a kernel declares that takes everything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapted:
+    """Something that is no kernel, made one.
+
+    Parameters
+    ----------
+    function
+        Called as ``function(x, weight, bias, eps)``.
+    framework
+        Whose arrays it takes.
+    norm
+        What it computes, "" if that is not known.
+    declared
+        What is fixed in it.
+    """
+
+    function: Callable[..., Any]
+    framework: str
+    norm: str = ""
+    declared: Declared = NOTHING
