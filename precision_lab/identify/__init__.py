@@ -11,7 +11,7 @@ from precision_lab.formats import format_of, formats
 from precision_lab.identify.calls import EPS, SIZES, Call, ask, bits, questions
 from precision_lab.identify.diagnosis import changes, eps_faults, faults
 from precision_lab.identify.effective import effective_eps
-from precision_lab.identify.search import Found, search, settled
+from precision_lab.identify.search import Found, nearest, search, settled
 from precision_lab.norms import norms
 from precision_lab.plans import plans
 from precision_lab.table import InputError
@@ -32,7 +32,10 @@ ELEMENTS = 2560
 """Of a call with rows of a size that was asked for: rows are as many as that gives."""
 
 CLOSE = 0.9
-"""Below this share of equal outputs the kernel may compute the other norm, and that is tried."""
+"""Below this share of equal outputs the kernel may compute something else, and that is tried."""
+
+LIKE = 1.5
+"""Functions that are so many times as far as the nearest one may be the kernel's all the same."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Identified:
     known
         Names of known implementations with the same outputs.
     undecided
-        Switches that the outputs cannot tell apart: all values that give the same outputs.
+        Switches that the outputs cannot tell apart: all values that give the same outputs. It and
+        `known` are looked for in the best plan alone.
     faults
         What the plan does that no sound computation does, a phrase each.
     compared
@@ -155,16 +159,23 @@ def answer(
     asked = calls[0].inputs.norm
     own = format_of(calls[0].inputs.x)
     output = own if output_format is None else output_format
-    found = _found(calls, asked, own, output)
-    if found[0].share < CLOSE:
-        other = norms["rms" if asked.centred else "layer"]
-        variants = [[call.of(norm=other) for call in calls]]
-        if (eps := effective_eps(calls, weight_offset)) is not None:
-            variants.append([call.of(eps=one) for call, one in zip(calls, eps, strict=True)])
-        for moved in variants:
-            found += _found(moved, moved[0].inputs.norm, own, output)
-        found.sort(key=lambda one: -one.share)
-    return [one.told(calls, own.name, weight_offset) for one in found[:SHOWN]]
+    other = norms["rms" if asked.centred else "layer"]
+    variants = [calls, [call.of(norm=other) for call in calls]]
+    if (eps := effective_eps(calls, weight_offset)) is not None:
+        variants.append([call.of(eps=one) for call, one in zip(calls, eps, strict=True)])
+    apart = [nearest(moved, moved[0].inputs.norm) for moved in variants]
+    # What the kernel was asked for stands first, where it is as near as any.
+    near = LIKE * min(apart)
+    order = sorted(
+        range(len(variants)), key=lambda i: (0, i) if apart[i] <= near else (1, apart[i])
+    )
+    found: list[_Candidate] = []
+    for i in order:
+        if not found or (found[0].share < CLOSE and apart[i] <= near):
+            found += _found(variants[i], variants[i][0].inputs.norm, own, output)
+            found.sort(key=lambda one: -one.share)
+    told = [one.told(calls, own.name, weight_offset, whole=not i) for i, one in enumerate(found)]
+    return told[:SHOWN]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +189,13 @@ class _Candidate:
     def share(self) -> float:
         return self.found.share
 
-    def told(self, calls: Sequence[Call], format: str, offset: float) -> Identified:
-        """The find with all that is known of it; `calls` as they were made."""
+    def told(self, calls: Sequence[Call], format: str, offset: float, *, whole: bool) -> Identified:
+        """The find with what is known of it, all where it is `whole`; `calls` as they were made."""
         norm, asked = self.calls[0].inputs.norm, calls[0].inputs.norm
-        plan, undecided = settled(self.calls, norm, self.found)
+        plan = self.found.plans[0]
+        undecided: dict[str, tuple[str, ...]] = {}
+        if whole:
+            plan, undecided = settled(self.calls, norm, self.found)
         told = faults(plan, norm, format=format, weight_offset=offset, asked=asked)
         told += eps_faults(
             [call.inputs.eps for call in calls], [call.inputs.eps for call in self.calls]
@@ -190,7 +204,7 @@ class _Candidate:
             plan=plan,
             norm=norm,
             share=self.share,
-            known=() if told else _known(self.calls, norm, self.share),
+            known=() if told or not whole else _known(self.calls, norm, self.share),
             undecided=undecided,
             faults=tuple(told),
             compared=sum(call.y.size for call in calls),

@@ -72,6 +72,11 @@ def statistics(norm: Norm, *, narrow: bool) -> Iterator[Switches]:
     ):
         if not narrow and LOW in held:
             continue
+        if kind == "welford" and len(set(held)) > 1:
+            # Its updates are all of one format.
+            continue
+        if norm.centred and prescale == "constant":
+            continue
         orders = ORDERS if not narrow else ORDERS[:2] if LOW in held else ORDERS[:1]
         for order in orders[: 1 if prescale != "none" else None]:
             names = dict(zip(FORMAT_NAMES, held, strict=True))

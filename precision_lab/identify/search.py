@@ -119,10 +119,11 @@ def search(
     output
         The format of its outputs.
     """
+    seen = _seen(calls)
+    apart = _apart_functions(calls, norm, seen)
+    least = min(distance for distance, *_ in apart)
+    kept = [(function, form) for distance, function, form in apart if distance <= least + NEAR]
     bias = any(call.inputs.bias is not None for call in calls)
-    places = ("after_gain", "before_gain") if bias else ("after_gain",)
-    seen = {form: seen_roots(calls, *form) for form in itertools.product(GAINS, places)}
-    kept = _functions(calls, norm, seen)
     ends = outputs(norm, narrow=narrow, bias=bias, format=output)
     states = _states(calls, norm, kept, narrow=narrow)
     found: dict[bytes, Found] = {}
@@ -216,6 +217,12 @@ def _plans(norm: Norm, state: Shared, form: Form, end: Switches) -> tuple[Plan, 
 # What outputs say of the root ---------------------------------------------------------------------
 
 
+def _seen(calls: Sequence[Call]) -> dict[Form, Floats]:
+    bias = any(call.inputs.bias is not None for call in calls)
+    places = ("after_gain", "before_gain") if bias else ("after_gain",)
+    return {form: seen_roots(calls, *form) for form in itertools.product(GAINS, places)}
+
+
 def seen_roots(calls: Sequence[Call], gain: str, place: str) -> Floats:
     """The root of each row by least squares over its outputs; NaN where it left the range."""
     found = []
@@ -249,16 +256,20 @@ def _apart(root: Floats, seen: Floats) -> float:
 # The stages ---------------------------------------------------------------------------------------
 
 
-def _functions(
+def _apart_functions(
     calls: Sequence[Call], norm: Norm, seen: dict[Form, Floats]
-) -> list[tuple[Switches, Form]]:
-    """Statistic, divisor, place of eps and form of the gain: those that come near in float32."""
+) -> list[tuple[float, Switches, Form]]:
+    """How far each statistic, divisor, place of eps and form of the gain is, in float32."""
     apart: list[tuple[float, Switches, Form]] = []
     for function in functions(norm):
         for state in _state(calls, norm, [function]):
             apart += [(_apart(state.root(), seen[form]), function, form) for form in seen]
-    least = min(distance for distance, *_ in apart)
-    return [(function, form) for distance, function, form in apart if distance <= least + NEAR]
+    return apart
+
+
+def nearest(calls: Sequence[Call], norm: Norm) -> float:
+    """How far the outputs are from the nearest function of a norm: about a rounding if it is it."""
+    return min(distance for distance, *_ in _apart_functions(calls, norm, _seen(calls)))
 
 
 def _states(

@@ -54,8 +54,10 @@ LAYER = [
 ]
 
 
-@pytest.mark.parametrize("format", ["bfloat16", "float16"])
-@pytest.mark.parametrize("name", RMS)
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [*((name, "bfloat16") for name in RMS), *((name, "float16") for name in RMS[2:12:3])],
+)
 def test_plans_of_an_rmsnorm_are_found(name, format):
     """Every output is the found plan's, and it has the switches that the kernel departs in."""
     plan = changed(name)
