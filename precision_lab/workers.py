@@ -41,7 +41,7 @@ main(sys.argv[1])
 
 
 @contextmanager
-def _interrupts_kept_back() -> Iterator[None]:
+def interrupts_kept_back() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach, from their first instruction on.
 
     It reaches every process of the terminal, also one whose Python is just starting and would die
@@ -77,7 +77,7 @@ class Worker:
         self._since = 0.0
         # One thread each, whatever NumPy is linked against: the workers share the cores.
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        with _interrupts_kept_back():
+        with interrupts_kept_back():
             self.process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
                 [sys.executable, "-c", _START, measure, *sys.path],
                 stdin=subprocess.PIPE,

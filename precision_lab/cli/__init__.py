@@ -32,6 +32,10 @@ GO_ON = {"report", "sweep"}
 # One module a command, imported when it is asked for: `--help` and a typo wait for none of them.
 COMMANDS = {
     "report": "the analyses as pages with charts: the main job",
+    "validate": "is this kernel right? no tolerance is guessed",
+    "identify": "which plan a kernel follows, bit for bit",
+    "compare": "two kernels on the same probes, bit by bit",
+    "vectors": "inputs as files for hardware with no Python, and its outputs judged",
     "sweep": "a grid of cases from a TOML file, measured into one file",
     "merge": "the results of shards put into one file",
     "export": "results as CSV, JSON lines or Parquet",
@@ -49,6 +53,7 @@ START = """\
 precision-lab report              every analysis, as pages to read: reports/latest/index.html
 precision-lab steps hf-llama      one row through Llama's RMSNorm, step by step, exact beside it
 precision-lab truth rms 3 4       the exact norm of a row, correctly rounded to each format
+precision-lab validate k.py:norm  is this kernel right? No tolerance is guessed
 precision-lab explain e4m3fn 0.3  what float8 makes of 0.3, and what stands next to it
 precision-lab plans               the implementations that can be emulated, and their switches
 precision-lab --help              all commands"""

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.table import InputError
 from precision_lab.validate.calls import Call, capture_calls, default_calls
 from precision_lab.validate.costs import notes
+from precision_lab.validate.diagnosing import diagnoser
 from precision_lab.validate.failures import Failure, Wrong
+from precision_lab.validate.isolated import TIME_LIMIT
 from precision_lab.validate.measuring import powers, spreads
+from precision_lab.validate.opening import claims, opened
 from precision_lab.validate.properties import Bench, properties
 from precision_lab.validate.running import Outcome, run
 from precision_lab.validate.session import Session
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from precision_lab.files import Capture
     from precision_lab.formats import Format
+    from precision_lab.kernels import Kernel
     from precision_lab.norms import Inputs, Norm
     from precision_lab.plans import Plan
     from precision_lab.probes import Probe
@@ -49,12 +53,12 @@ __all__ = [
 
 
 def validate(
-    kernel: Callable[..., Any],
+    kernel: Kernel | Callable[..., Any] | str,
     *,
-    norm: Norm | str = "rms",
-    format: Format | str = "bfloat16",
-    eps: float | Iterable[float] = (1e-6, 1e-5),
-    weight_offset: float = 0.0,
+    norm: Norm | str | None = None,
+    format: Format | str | None = None,
+    eps: float | Iterable[float] | None = None,
+    weight_offset: float | None = None,
     weight_format: Format | str | None = None,
     output_format: Format | str | None = None,
     overflow: str = "ieee",
@@ -67,6 +71,10 @@ def validate(
     require: Iterable[str] = (),
     seed: int = 1,
     name: str | None = None,
+    framework: str = "numpy",
+    device: str = "cpu",
+    isolate: bool = False,
+    time_limit: float = TIME_LIMIT,
 ) -> Verdict:
     """Judge a kernel, with no tolerance guessed.
 
@@ -74,15 +82,19 @@ def validate(
     ----------
     kernel
         kernel(x, weight, bias, eps) -> y: x is [rows, hidden] of the format's array type, weight
-        and bias are [hidden] or None; it returns y, or a dict that holds ``"y"``.
+        and bias are [hidden] or None; it returns y, or a dict that holds ``"y"``. Or a `Kernel`,
+        or what `find_kernel` finds one by: ``"file.py:function"``, ``"package.module:function"``,
+        the name of a plan.
     norm
-        ``"rms"`` or ``"layer"``.
+        ``"rms"`` or ``"layer"``; by default the kernel's own where it has one, else ``"rms"``.
     format, weight_format, output_format
-        Of x; of weight and bias, and of y, by default the same.
+        Of x, bfloat16 by default; of weight and bias, and of y, by default the same.
     eps
-        The values that it is tried with.
+        The values that it is tried with: 1e-6 and 1e-5 by default. What is fixed in the kernel and
+        declared by it comes before these defaults.
     weight_offset
-        Added to the weight to give the gain: 1 for kernels that store g − 1.
+        Added to the weight to give the gain: 1 for kernels that store g − 1. By default what the
+        kernel declares, 0 for a function.
     overflow
         What its last cast does past the largest value: ``"ieee"`` or ``"saturate"``.
     plan
@@ -100,6 +112,13 @@ def validate(
         Of the inputs.
     name
         Of the kernel, for the verdict; by default the function's own.
+    framework, device
+        ``"torch"`` has it called with tensors, on ``"cpu"`` or ``"cuda"``.
+    isolate
+        Whether it is called in a process of its own, so that it may hang and crash. Another process
+        must be able to import it.
+    time_limit
+        Seconds that a call may take there; in this process nothing can stop one.
 
     Returns
     -------
@@ -120,24 +139,36 @@ def validate(
     >>> validate(kernel, hidden=[3, 64], probes=["normal", "exact"]).schedule
     'late/direct'
     """
-    if not callable(kernel):
-        raise InputError(f"kernel is {kernel!r}: give a function kernel(x, weight, bias, eps) -> y")
-    settings = settle(
-        norm=norm, format=format, weight_format=weight_format, output_format=output_format,
-        eps=eps, weight_offset=weight_offset, overflow=overflow, seed=seed,
-    )  # fmt: skip
-    calls = default_calls(settings, hidden=hidden, rows=rows, chosen=probes)
-    if inputs is not None:
-        calls += capture_calls(settings, inputs)
-    return examine(
-        lambda given: run(kernel, given, settings),
-        settings,
-        calls,
-        name=name or str(getattr(kernel, "__name__", None) or type(kernel).__name__),
-        plan=plan,
-        bits=bits,
-        require=require,
-    )
+    with opened(
+        kernel, norm=norm, framework=framework, device=device, isolate=isolate,
+        time_limit=time_limit,
+    ) as tool:  # fmt: skip
+        settings = claims(
+            tool, norm=norm, format=format, weight_format=weight_format,
+            output_format=output_format, eps=eps, weight_offset=weight_offset, overflow=overflow,
+            seed=seed,
+        )  # fmt: skip
+        fixed = tool.declared.hidden
+        sizes = [fixed] if hidden is None and fixed is not None else hidden
+        calls = default_calls(settings, hidden=sizes, rows=rows, chosen=probes)
+        if inputs is not None:
+            calls += capture_calls(settings, inputs)
+
+        def execute(given: Inputs) -> Outcome:
+            return tool.run(given, settings)
+
+        verdict = examine(
+            execute,
+            settings,
+            calls,
+            name=name or tool.name,
+            plan=plan,
+            bits=bits,
+            require=require,
+            diagnose=diagnoser(execute, settings),
+        )
+        limits = (*tool.declared.told, *verdict.unsupported)
+        return dataclasses.replace(verdict, unsupported=limits)
 
 
 def examine(

@@ -64,7 +64,8 @@ class Failure:
     kind
         ``value``, ``root`` (no one r explains a row), ``special`` (rows with NaN or infinities),
         ``plan``, ``raised``, ``shape``, ``type``, ``modified``, ``stdout``, ``error-state``,
-        ``flush``, ``property`` or ``nothing`` (no call was judged).
+        ``flush``, ``property``, ``nothing`` (no call was judged); ``killed``, ``hung`` or
+        ``given-up`` (not called again) of one in a process of its own.
     probe
         The probe's name, or "".
     message
@@ -95,13 +96,18 @@ class Failure:
         lines = [f"{self.call or self.probe or self.kind}: {self.message}"]
         if self.inputs is not None and self.inputs.x.size:
             few = "x".join(map(str, self.inputs.x.shape))
-            lines.append(f"    made small: {few}, eps {self.inputs.eps:g}")
+            lines.append(f"    {self._size}: {few}, eps {self.inputs.eps:g}")
             lines.append(f"    x      {spelt(self.inputs.x)}")
             given = (("weight", self.inputs.weight), ("bias", self.inputs.bias))
             lines += [f"    {name:6} {spelt(array)}" for name, array in given if array is not None]
             if self.small is not None:
                 lines.append(f"    {self.small}")
         return "\n".join(lines)
+
+    @property
+    def _size(self) -> str:
+        """Only what is judged by its outputs is made small."""
+        return "made small" if self.kind in ("value", "root", "special", "plan") else "inputs"
 
     def to_dict(self) -> dict[str, Any]:
         """Names, numbers and lists; floats in hex beside decimals."""

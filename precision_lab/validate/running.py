@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.validate.called import keep_subnormals
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -68,7 +70,8 @@ def run(kernel: Kernel, inputs: Inputs, settings: Settings) -> Outcome:
     """
     given = [None if a is None else a.copy() for a in (inputs.x, inputs.weight, inputs.bias)]
     before = [None if a is None else a.tobytes() for a in given]
-    printed = io.StringIO()
+    kept = io.BytesIO()
+    printed = io.TextIOWrapper(kept, "utf-8", errors="replace", write_through=True)
     try:
         with (
             contextlib.redirect_stdout(printed),
@@ -80,18 +83,26 @@ def run(kernel: Kernel, inputs: Inputs, settings: Settings) -> Outcome:
             result = kernel(given[0], given[1], given[2], inputs.eps)
             changed = np.geterr() != state
     except (Exception, SystemExit) as error:  # noqa: BLE001  (a kernel may raise anything)
+        if _flushing():
+            keep_subnormals()
         return Outcome(raised=type(error).__name__, message=_told(error))
     findings = []
     if changed:
         findings.append(("error-state", "it changed NumPy's error state"))
-    if text := printed.getvalue():
-        findings.append(("stdout", f"it printed to stdout: {text[:SHOWN].strip()!r}"))
+    if text := kept.getvalue().decode(errors="replace"):
+        findings.append(printed_finding(text))
     for name, array, bytes_ in zip(("x", "weight", "bias"), given, before, strict=True):
         if array is not None and array.tobytes() != bytes_:
             findings.append(("modified", f"it modified its argument {name}"))
     if _flushing():
         findings.append(("flush", "it left the processor flushing float64 subnormals to zero"))
+        keep_subnormals()
     return _read(result, inputs, settings, findings)
+
+
+def printed_finding(text: str) -> tuple[str, str]:
+    """What is said of a kernel that printed."""
+    return "stdout", f"it printed to stdout: {text[:SHOWN].strip()!r}"
 
 
 def _read(

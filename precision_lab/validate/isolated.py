@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel in a process of its own: it may hang, crash and print, and the run goes on.
+
+The process is a new interpreter, started as a module of this package: neither forked nor by
+multiprocessing. One serves a whole run; another takes its place only where it died or hung.
+"""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from precision_lab.kernels.declared import Declared
+from precision_lab.table import InputError
+from precision_lab.validate import wire
+from precision_lab.validate.running import Outcome
+from precision_lab.workers import interrupts_kept_back
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from precision_lab.norms import Inputs
+    from precision_lab.validate.settings import Settings
+
+    Answer = tuple[dict[str, Any], dict[str, NDArray[Any]]] | None
+
+TIME_LIMIT = 10.0
+"""Seconds that a call may take by default."""
+
+START = 120.0
+"""Seconds that a kernel's module may take to be imported."""
+
+HANGS, DEATHS = 4, 10
+"""So often a process is replaced: then the kernel is not called again."""
+
+TWICE = 2
+"""And so often at one hidden size: then it is not called at that size again."""
+
+# The module search path is handed over, so that the process imports what its parent would.
+_START = """
+import sys
+sys.path[:] = sys.argv[1:]
+from precision_lab.validate.child import main
+main()
+"""
+
+
+class Isolated:
+    """A kernel that is called in a process of its own.
+
+    Parameters
+    ----------
+    kernel
+        ``file.py:function``, ``package.module:function`` or a plan's name.
+    options
+        Of `find_kernel`, such as ``framework`` and ``device``.
+    time_limit
+        Seconds that a call may take.
+
+    Raises
+    ------
+    InputError
+        In one sentence: it is not there, cannot be imported, is no function, ended its process or
+        hung while it was imported.
+    """
+
+    def __init__(self, kernel: str, *, time_limit: float = TIME_LIMIT, **options: Any) -> None:
+        self.where = kernel
+        self.time_limit = time_limit
+        self._question = {"kernel": kernel, **options}
+        self._settings: Settings | None = None
+        self._hangs = self._deaths = 0
+        self._lost: Counter[int] = Counter()
+        self._process: _Process | None = _Process()
+        self._told = self._begun(self._process)
+        self.name = str(self._told["name"])
+        self.norm = str(self._told["norm"])
+        self.weight_offset = float(self._told["weight_offset"])
+        self.declared = Declared(**self._told["declared"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+    def run(self, inputs: Inputs, settings: Settings) -> Outcome:
+        """Call the kernel: what it gave, or how it failed to."""
+        size = inputs.x.shape[-1]
+        if given_up := self._given_up(size):
+            return Outcome(findings=(("given-up", given_up),))
+        if self._process is None:
+            try:
+                self._process = _Process()
+                self._begun(self._process)
+            except InputError as error:
+                self._deaths = DEATHS
+                return Outcome(findings=(("killed", f"it could not be started again: {error}"),))
+        process = self._process
+        if self._settings is not settings:
+            process.ask({"settings": settings.to_dict()})
+            self._settings = settings
+        arrays = {
+            name: array
+            for name in ("x", "weight", "bias")
+            if (array := getattr(inputs, name)) is not None
+        }
+        process.ask({"eps": inputs.eps, "weight_offset": inputs.weight_offset}, arrays)
+        try:
+            answer = process.answer(self.time_limit)
+        except TimeoutError:
+            self._hangs += 1
+            self._replace(size)
+            return Outcome(findings=(("hung", f"it gave no answer for {self.time_limit:g} s"),))
+        if answer is None:
+            how = process.ended()
+            self._deaths += 1
+            self._replace(size)
+            return Outcome(findings=(("killed", f"it ended its process ({how})"),))
+        told, found = answer
+        bits = found.get("y")
+        with np.errstate(all="ignore"):
+            return Outcome(
+                None if bits is None else bits.astype(np.float64),
+                bits,
+                told["raised"],
+                told["message"],
+                tuple((kind, sentence) for kind, sentence in told["findings"]),
+            )
+
+    def _given_up(self, size: int) -> str:
+        """Why it is not called again, or "" where it is."""
+        if self._hangs >= HANGS:
+            return f"it was not called again after it hung {HANGS} times"
+        if self._deaths >= DEATHS:
+            return f"it was not called again after its process was lost {DEATHS} times"
+        if self._lost[size] >= TWICE:
+            return f"it was not called again at hidden {size}, where its process was lost twice"
+        return ""
+
+    def _replace(self, size: int) -> None:
+        """The next call gets another process, which knows no settings yet."""
+        self._lost[size] += 1
+        self.close()
+        self._settings = None
+
+    def _begun(self, process: _Process) -> dict[str, Any]:
+        """Have the kernel found: what it tells of itself."""
+        process.ask(self._question)
+        where = self.where
+        try:
+            answer = process.answer(START)
+        except TimeoutError:
+            self.close()
+            raise InputError(f"{where} hangs while it is imported: {START:g} s passed") from None
+        if answer is None:
+            how = process.ended()
+            self.close()
+            raise InputError(f"{where} ends its process while it is imported ({how})")
+        if "error" in answer[0]:
+            self.close()
+            raise InputError(str(answer[0]["error"]))
+        return answer[0]
+
+
+class _Process:
+    """One process, and a thread that listens to it."""
+
+    def __init__(self) -> None:
+        with interrupts_kept_back():
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
+                [sys.executable, "-c", _START, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101
+        try:
+            while (frame := wire.receive(self._process.stdout)) is not None:
+                self._answers.put(frame)
+        except (wire.WireError, OSError, ValueError):
+            # Cut short by a crash, or written over by the kernel: no more can be read.
+            pass
+        self._answers.put(None)
+
+    def ask(self, told: dict[str, Any], arrays: dict[str, NDArray[Any]] | None = None) -> None:
+        """Send a frame; that the process is dead is told by the end of its answers."""
+        assert self._process.stdin is not None  # noqa: S101
+        with suppress(BrokenPipeError):
+            wire.send(self._process.stdin, told, arrays)
+
+    def answer(self, seconds: float) -> Answer:
+        """The next answer, None where the process has ended.
+
+        Raises
+        ------
+        TimeoutError
+            None came in time.
+        """
+        try:
+            return self._answers.get(timeout=seconds)
+        except queue.Empty:
+            raise TimeoutError from None
+
+    def ended(self) -> str:
+        """How the process ended."""
+        with suppress(subprocess.TimeoutExpired):
+            # Its answers end a moment before it does.
+            self._process.wait(timeout=5)
+        code = self._process.poll()
+        if code is None:
+            return "its answers ended"
+        return _signal(-code) if code < 0 else f"exit code {code}"
+
+    def end(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        # A process that the kernel started may hold the pipe: then the listener is left behind.
+        self._reader.join(timeout=1)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None and not (pipe is self._process.stdout and self._reader.is_alive()):
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def _signal(number: int) -> str:
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fault written down: its inputs as a file, and a short script that shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from precision_lab.files import replace_file, write_safetensors
+from precision_lab.table import InputError
+
+if TYPE_CHECKING:
+    from precision_lab.validate.failures import Failure
+    from precision_lab.validate.verdict import Verdict
+
+INPUTS, SCRIPT = "inputs.safetensors", "reproduce.py"
+
+
+def write_reproducer(
+    verdict: Verdict,
+    folder: str | Path,
+    *,
+    kernel: str,
+    framework: str = "numpy",
+    device: str = "cpu",
+) -> Path | None:
+    """Write the inputs of the first failure that has any, and a script that runs the kernel.
+
+    Parameters
+    ----------
+    verdict
+        Of a kernel that failed.
+    folder
+        Where to; it is made if it is not there.
+    kernel, framework, device
+        As `find_kernel` takes them.
+
+    Returns
+    -------
+    Path or None
+        The script; None where no failure has inputs.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to, or safetensors has no name for the format.
+    """
+    failure = next((one for one in verdict.failures if one.inputs is not None), None)
+    if failure is None or failure.inputs is None:
+        return None
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}") from error
+    inputs = failure.inputs
+    arrays = {
+        name: array
+        for name in ("x", "weight", "bias")
+        if (array := getattr(inputs, name)) is not None
+    }
+    told = {"kernel": verdict.kernel, "norm": inputs.norm.name, "eps": repr(inputs.eps)}
+    write_safetensors(folder / INPUTS, arrays, told)
+    script = folder / SCRIPT
+    replace_file(script, [_script(failure, _absolute(kernel), framework, device).encode()])
+    return script
+
+
+def _absolute(kernel: str) -> str:
+    """A kernel's name that is right from any folder."""
+    for ending in (".py", ".onnx"):
+        head, mark, tail = kernel.partition(ending)
+        if mark and (not tail or tail[0] == ":"):
+            return f"{Path(head + mark).resolve()}{tail}"
+    return kernel
+
+
+def _script(failure: Failure, kernel: str, framework: str, device: str) -> str:
+    inputs = failure.inputs
+    assert inputs is not None  # noqa: S101
+    options = "" if (framework, device) == ("numpy", "cpu") else f", {framework=}, {device=}"
+    lines = [
+        "from pathlib import Path",
+        "from precision_lab import files, find_kernel",
+        f'given, _ = files.read_safetensors(Path(__file__).with_name("{INPUTS}"))',
+        f"y = find_kernel({kernel!r}{options})(**given, eps={inputs.eps!r})",
+    ]
+    if failure.small is not None:
+        at, right = f"{failure.small.row}, {failure.small.element}", _right(failure)
+        lines.append(f'print("got", float(y[{at}]).hex(), "right is", {right!r})')
+    else:
+        lines.append("print(y.astype(float).tolist())")
+    about = str(failure.small or failure.message).replace("\n", " ")
+    return "\n".join([f"# {about}", *lines, ""])
+
+
+def _right(failure: Failure) -> str:
+    small = failure.small
+    assert small is not None  # noqa: S101
+    low, high = (one.hex() for one in (small.low, small.high))
+    return low if small.low == small.high else f"{low} to {high}"
