@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -67,53 +66,26 @@ def command(
         raise InputError(
             f"name a kernel beside {first}, or give two devices, as --device cpu --device cuda"
         )
-    from precision_lab.validate.calls import default_calls
     from precision_lab.validate.comparing import compare
-    from precision_lab.validate.opening import claims, opened
 
-    seconds = real(time_limit) or 0.0
-    with (
-        opened(
-            first, norm=norm, framework=frameworks[0], device=devices[0], isolate=True,
-            time_limit=seconds,
-        ) as a,
-        opened(
-            second or first, norm=norm, framework=frameworks[1], device=devices[1], isolate=True,
-            time_limit=seconds,
-        ) as b,
-    ):  # fmt: skip
-        claimed = partial(
-            claims,
-            format=own,
-            weight_format=weight_format,
-            output_format=output_format,
-            eps=reals(eps),
-            weight_offset=real(weight_offset),
-            seed=seed,
-        )
-        settings = claimed(a, norm=norm)
-        other = claimed(b, norm=norm or b.norm or settings.norm)
-        if other.norm.name != settings.norm.name:
-            raise InputError(
-                f"{a.name} computes the norm {settings.norm.name!r} and {b.name}"
-                f" {other.norm.name!r}: compare kernels of one norm"
-            )
-        if other.weight_offset != settings.weight_offset:
-            raise InputError(
-                f"{a.name} adds {settings.weight_offset:g} to the weight and {b.name}"
-                f" {other.weight_offset:g}: give --weight-offset to have it so for both"
-            )
-        sizes = wholes("hidden", hidden)
-        fixed = {tool.declared.hidden for tool in (a, b)} - {None}
-        if sizes is None and fixed:
-            sizes = [n for n in fixed if n is not None]
-        found = compare(
-            lambda given: a.run(given, settings),
-            lambda given: b.run(given, settings),
-            settings,
-            default_calls(settings, hidden=sizes, rows=wholes("rows", rows), chosen=words(probes)),
-            names=distinct(a.name, b.name, devices),
-        )
+    found = compare(
+        first,
+        second or first,
+        norm=norm,
+        format=own,
+        weight_format=weight_format,
+        output_format=output_format,
+        eps=reals(eps),
+        weight_offset=real(weight_offset),
+        hidden=wholes("hidden", hidden),
+        rows=wholes("rows", rows),
+        probes=words(probes),
+        seed=seed,
+        framework=frameworks,
+        device=devices,
+        isolate=True,
+        time_limit=real(time_limit) or 0.0,
+    )
     if as_json:
         emit(found.to_dict())
     else:
@@ -125,15 +97,6 @@ def two(name: str, given: tuple[str, ...], usual: str) -> tuple[str, str]:
     if len(given) > 2:
         raise InputError(f"--{name} is given {len(given)} times: there are two kernels")
     return (given[0], given[-1]) if given else (usual, usual)
-
-
-def distinct(first: str, second: str, devices: tuple[str, str]) -> tuple[str, str]:
-    """Names that tell two kernels apart."""
-    if first != second:
-        return first, second
-    if devices[0] != devices[1]:
-        return f"{first} on {devices[0]}", f"{second} on {devices[1]}"
-    return f"{first} (A)", f"{second} (B)"
 
 
 def _show(found: Comparison) -> None:

@@ -104,7 +104,7 @@ def command(
         framework=framework,
         device=device,
         isolate=True,
-        time_limit=numbers_of(time_limit),
+        time_limit=real(time_limit) or 0.0,
     )
     if as_json:
         emit(json.loads(verdict.to_json()))
@@ -115,11 +115,6 @@ def command(
     if reproducer is not None:
         _reproduce(verdict, reproducer, kernel, framework=framework, device=device)
     ctx.exit(0 if verdict.passed else 1)
-
-
-def numbers_of(text: str) -> float:
-    """A time limit in seconds."""
-    return real(text) or 0.0
 
 
 def _list(*, as_json: bool) -> None:

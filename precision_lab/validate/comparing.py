@@ -7,19 +7,27 @@ Neither is taken for right: what is told is where they differ.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.probes import probes
+from precision_lab.probes import probes as known_probes
+from precision_lab.table import InputError
+from precision_lab.validate.calls import default_calls
 from precision_lab.validate.failures import told
+from precision_lab.validate.isolated import TIME_LIMIT
+from precision_lab.validate.opening import claims, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from precision_lab.norms import Inputs
+    from precision_lab.formats import Format
+    from precision_lab.kernels import Kernel
+    from precision_lab.norms import Inputs, Norm
+    from precision_lab.probes import Probe
     from precision_lab.validate.calls import Call
     from precision_lab.validate.running import Outcome
     from precision_lab.validate.settings import Settings
@@ -99,14 +107,16 @@ class Comparison:
             why = f": {self.errors[0]}" if self.errors else ""
             return f"{what} cannot be compared, for no call was answered by both{why}."
         if all_.equal == all_.outputs and not all_.unanswered:
-            return f"{what} give the same bits: all {all_.outputs:,} outputs of {all_.calls} calls."
+            of = f"{all_.calls} call{'s' if all_.calls > 1 else ''}"
+            return f"{what} give the same bits: all {all_.outputs:,} outputs of {of}."
         parts = [f"{all_.equal:,} of {all_.outputs:,} outputs are equal, bit for bit"]
         if all_.largest:
             parts.append(f"the largest difference is {all_.largest:,.6g} ulp, at {all_.where}")
         if all_.one_sided:
-            parts.append(f"{all_.one_sided:,} are NaN or infinite in one alone")
+            parts.append(f"{all_.one_sided:,} are NaN or infinite and not the same")
         if all_.unanswered:
-            parts.append(f"{all_.unanswered} calls were not answered by both")
+            were = "calls were" if all_.unanswered > 1 else "call was"
+            parts.append(f"{all_.unanswered} {were} not answered by both")
         return f"{what}: {'; '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,6 +138,95 @@ TOLD = 5
 
 
 def compare(
+    first: Kernel | Callable[..., Any] | str,
+    second: Kernel | Callable[..., Any] | str,
+    *,
+    norm: Norm | str | None = None,
+    format: Format | str | None = None,
+    weight_format: Format | str | None = None,
+    output_format: Format | str | None = None,
+    eps: float | Iterable[float] | None = None,
+    weight_offset: float | None = None,
+    hidden: Iterable[int] | None = None,
+    rows: Iterable[int] | None = None,
+    probes: Iterable[Probe | str] | None = None,
+    seed: int = 1,
+    framework: tuple[str, str] = ("numpy", "numpy"),
+    device: tuple[str, str] = ("cpu", "cpu"),
+    isolate: bool = False,
+    time_limit: float = TIME_LIMIT,
+) -> Comparison:
+    """Set two kernels, or one on two devices, side by side on the same probes.
+
+    Parameters
+    ----------
+    first, second
+        Kernels, as `validate` takes them.
+    norm, format, weight_format, output_format, eps, weight_offset, hidden, rows, probes, seed
+        As for `validate`: what both are asked for.
+    framework, device
+        Of the one and of the other.
+    isolate, time_limit
+        As for `validate`.
+
+    Raises
+    ------
+    InputError
+        As for `validate`; or they compute different norms, or add different offsets to the weight.
+
+    Examples
+    --------
+    >>> found = compare("late", "early", hidden=[64], probes=["normal"])
+    >>> found.total.equal < found.total.outputs, found.total.largest
+    (True, 1.0)
+    """
+    with (
+        opened(
+            first, norm=norm, framework=framework[0], device=device[0], isolate=isolate,
+            time_limit=time_limit,
+        ) as a,
+        opened(
+            second, norm=norm, framework=framework[1], device=device[1], isolate=isolate,
+            time_limit=time_limit,
+        ) as b,
+    ):  # fmt: skip
+        claimed = partial(
+            claims, format=format, weight_format=weight_format, output_format=output_format,
+            eps=eps, weight_offset=weight_offset, seed=seed,
+        )  # fmt: skip
+        settings = claimed(a, norm=norm or a.norm or b.norm or None)
+        other = claimed(b, norm=norm or b.norm or settings.norm)
+        if other.norm.name != settings.norm.name:
+            raise InputError(
+                f"{a.name} computes the norm {settings.norm.name!r} and {b.name}"
+                f" {other.norm.name!r}: compare kernels of one norm"
+            )
+        if other.weight_offset != settings.weight_offset:
+            raise InputError(
+                f"{a.name} adds {settings.weight_offset:g} to the weight and {b.name}"
+                f" {other.weight_offset:g}: give the weight's offset to have it so for both"
+            )
+        fixed = [n for n in dict.fromkeys((a.declared.hidden, b.declared.hidden)) if n is not None]
+        sizes = fixed if hidden is None and fixed else hidden
+        return side_by_side(
+            lambda given: a.run(given, settings),
+            lambda given: b.run(given, settings),
+            settings,
+            default_calls(settings, hidden=sizes, rows=rows, chosen=probes),
+            names=_distinct(a.name, b.name, device),
+        )
+
+
+def _distinct(first: str, second: str, devices: tuple[str, str]) -> tuple[str, str]:
+    """Names that tell two kernels apart."""
+    if first != second:
+        return first, second
+    if devices[0] != devices[1]:
+        return f"{first} on {devices[0]}", f"{second} on {devices[1]}"
+    return f"{first} (A)", f"{second} (B)"
+
+
+def side_by_side(
     first: Execute,
     second: Execute,
     settings: Settings,
@@ -160,7 +259,7 @@ def compare(
             else _row(call, a.y, b.y, settings)
         )
         found.setdefault(call.probe, []).append(row)
-    place = {name: at for at, name in enumerate(probes)}
+    place = {name: at for at, name in enumerate(known_probes)}
     names_in_order = sorted(found, key=lambda name: place.get(name, len(place)))
     rows = tuple(_sum(probe, found[probe]) for probe in names_in_order)
     return Comparison(*names, settings, rows, tuple(errors)[:TOLD])

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from misbehaving import TEXT
+
+from precision_lab.files import read_safetensors
+from precision_lab.inputs import captures
+from precision_lab.probes import probes
+
+FEW = ("--hidden", "3,8", "--rows", "2", "--probes", "normal,constant")
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file of kernels."""
+    path = tmp_path / "kernels.py"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_a_sound_kernel_passes_in_one_command(lab, file):
+    """One sentence first; exit code 0; nothing on standard error."""
+    ran = lab("validate", f"{file}:sound", *FEW)
+    assert (0, "") == (ran.code, ran.err)
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("sound is a sound RMSNorm in bfloat16, late/direct: all ")
+    assert any(line.startswith("  diagnosis: its outputs are those of late") for line in lines)
+    assert any(line.startswith("  seen would have been: ") for line in lines)
+
+
+def test_a_faulty_kernel_is_shown(lab, file):
+    """The probe, the shrunk input in hex, what is right and what it gave; exit code 1."""
+    ran = lab("validate", f"{file}:wrong", *FEW, "--plan", "late")
+    assert ran.code == 1
+    assert ran.out.startswith("wrong is not a sound RMSNorm in bfloat16: at ")
+    assert "made small: 1x8" in ran.out
+    assert re.search(r"element 7 is 0x0p\+0 \(0\), right is 0x1", ran.out)
+
+
+def test_json_tells_the_same(lab, file):
+    """The verdict as data."""
+    ran = lab("validate", f"{file}:wrong", *FEW, "--plan", "late", "--json")
+    assert ran.code == 1
+    assert ran.data["passed"] is False
+    assert ran.data["failures"][0]["small"]["element"] == 7
+    assert ran.data["failures"][0]["inputs"]["x"]["shape"] == [1, 8]
+
+
+def test_the_page_stands_alone(lab, file, tmp_path):
+    """One file, its figure inside it, with nothing from elsewhere; what is shown is escaped."""
+    path = tmp_path / "page.html"
+    ran = lab("validate", f"{file}:wrong", *FEW, "--plan", "late", "--html", path)
+    assert ran.code == 1
+    assert str(path) in ran.err
+    text = path.read_text(encoding="utf-8")
+    assert "Is wrong right?" in text
+    assert "data:image/svg+xml;base64," in text
+    assert "A small input that shows it" in text
+    assert re.findall(r'(?:src|href)="(?!data:)', text) == []
+    assert "http" not in re.sub(r"base64,[^\"]+", "", text)
+    lost = lab("validate", "late", *FEW, "--html", tmp_path / "no" / "page.html")
+    assert lost.code == 2
+
+
+def test_a_reproducer_shows_the_fault(lab, file, tmp_path):
+    """Its five lines run by themselves, on inputs that are the shrunk ones."""
+    folder = tmp_path / "fault"
+    assert lab("validate", f"{file}:wrong", *FEW, "--reproducer", folder).code == 1
+    given, told = read_safetensors(folder / "inputs.safetensors")
+    assert given["x"].shape == (1, 8)
+    assert told["norm"] == "rms"
+    script = folder / "reproduce.py"
+    lines = script.read_text(encoding="utf-8").splitlines()
+    assert len([line for line in lines if not line.startswith("#")]) == 5
+    code = f"import sys, runpy; sys.path[:] = {sys.path!r}; runpy.run_path({str(script)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert re.fullmatch(r"got 0x0\.0p\+0 right is 0x1\.\S+p\S+( to \S+)?\n", done.stdout)
+    # A kernel that is right has none, and a crash has its inputs.
+    none = lab("validate", "late", *FEW, "--plan", "late", "--reproducer", tmp_path / "none")
+    assert none.code == 0
+    assert "no fault has inputs" in none.err
+    assert not (tmp_path / "none").exists()
+    crash = lab(
+        "validate", f"{file}:exits", *FEW, "--plan", "late", "--reproducer", tmp_path / "crash"
+    )
+    assert crash.code == 1
+    assert read_safetensors(tmp_path / "crash" / "inputs.safetensors")[0]["x"].shape[1] == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.py:f"], "nowhere.py cannot be imported"),
+        (["FILE:signature"], "is called with (x, weight, bias, eps)"),
+        (["FILE:sounds"], "the nearest are sound"),
+        (["no-such-plan"], "names no function"),
+        ([], "name a kernel"),
+        (["late", "--norm", "rmss"], "the nearest is rms"),
+        (["late", "--format", "float12"], "unknown format 'float12'"),
+        (["late", "--format", "float64"], "judged in float32"),
+        (["late", "--probes", "norml"], "unknown probe 'norml': the nearest are normal"),
+        (["late", "--require", "determinstic"], "deterministic"),
+        (["late", "--hidden", "big"], "hidden is 'big'"),
+        (["late", "--hidden", "0"], "hidden holds 0"),
+        (["late", "--rows", "-1"], "rows is '-1'"),
+        (["late", "--eps", "-1"], "eps is -1"),
+        (["late", "--eps", "small"], "small"),
+        (["late", "--plan", "lat"], "unknown plan 'lat'"),
+        (["late", "--overflow", "wrap"], "unknown overflow policy 'wrap'"),
+        (["late", "--inputs", "gpt3"], "unknown capture 'gpt3'"),
+        (["late", "--time-limit", "0"], "time_limit is 0"),
+        (["late", "--framework", "jax"], "unknown framework 'jax'"),
+        (["late", "--device", "cuda"], "runs on the cpu"),
+        (["late", "--jsn"], "--json"),
+    ],
+)
+def test_bad_input_is_one_sentence(lab, file, arguments, words):
+    """Exit code 2, nothing on standard output."""
+    ran = lab("validate", *(text.replace("FILE", str(file)) for text in arguments))
+    assert (2, "") == (ran.code, ran.out)
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_probes_are_listed(lab):
+    """Each with what it exposes, without a kernel."""
+    assert list(probes) == [row["name"] for row in lab("validate", "--list-probes", "--json").data]
+    out = lab("validate", "--list-probes").out
+    assert all(row.exposes in out for row in probes.values())
+
+
+def test_options_reach_the_run(lab):
+    """Formats, offsets, captures and properties are those that were given."""
+    settings = lab(
+        "validate", "late", *FEW, "--plan", "late", "--norm", "layer", "--format", "float16",
+        "--weight-format", "float32", "--eps", "1e-5", "--seed", "7", "--overflow", "saturate",
+        "--json",
+    ).data["settings"]  # fmt: skip
+    assert settings == {
+        "norm": "layer", "format": "float16", "weight_format": "float32",
+        "output_format": "float16", "eps": [1e-5], "weight_offset": 0.0, "overflow": "saturate",
+        "seed": 7,
+    }  # fmt: skip
+    name = next(name for name, row in captures.items() if row.load().norm == "rms")
+    ran = lab(
+        "validate", "late", *FEW, "--plan", "late", "--inputs", name, "--require",
+        "deterministic,permutation", "--json",
+    )  # fmt: skip
+    assert ran.data["calls"] > len(captures[name].load().layers)
+    assert ran.data["properties"]["deterministic"]["holds"] is True
+
+
+def test_identify_names_the_plan(lab, file):
+    """All of the outputs, the implementations known to give them, and each switch."""
+    ran = lab("identify", f"{file}:sound")
+    assert ran.code == 0
+    assert ran.out.startswith("sound follows the plan late: all ")
+    assert "known implementations: late, " in ran.out
+    assert re.search(r"^cast +late", ran.out, re.MULTILINE)
+    data = lab("identify", "hf-llama", "--json").data
+    best = data["plans"][0]
+    assert best["exact"]
+    assert best["switches"]["cast"] == "early"
+    assert "hf-llama" in best["known"]
+
+
+def test_identify_says_that_no_plan_fits(lab, tmp_path):
+    """With the best share, which never reads as all."""
+    path = tmp_path / "noisy.py"
+    path.write_text(
+        "def f(x, weight, bias, eps):\n    return (x * 3).astype(x.dtype)\n", encoding="utf-8"
+    )
+    ran = lab("identify", f"{path}:f")
+    assert ran.code == 0
+    assert re.match(r"f fits no plan: the nearest, \S.*, gives \d?\d\.\d\d % of", ran.out)
+    assert "100.00 %" not in ran.out
+
+
+def test_identify_of_what_answers_nothing(lab, file, tmp_path):
+    """One sentence with the kernel's own words, exit code 2."""
+    path = tmp_path / "never.py"
+    path.write_text(
+        "import os\n"
+        "def refuses(x, weight, bias, eps):\n    raise ValueError('not today')\n"
+        "def dies(x, weight, bias, eps):\n    os._exit(5)\n",
+        encoding="utf-8",
+    )
+    for name, words in (("refuses", "ValueError: not today"), ("dies", "exit code 5")):
+        ran = lab("identify", f"{path}:{name}", "--hidden", "3", "--eps", "1e-6")
+        assert ran.code == 2
+        assert "answered no call" in ran.err
+        assert words in ran.err
+    assert lab("identify", f"{file}:signature").code == 2
+
+
+def test_compare_sets_two_side_by_side(lab, file):
+    """By probe: how many bits are equal, and the largest difference in ulp."""
+    same = lab("compare", f"{file}:sound", "late", *FEW)
+    assert same.code == 0
+    assert same.out.startswith("sound and late give the same bits: all ")
+    ran = lab("compare", f"{file}:sound", "early", *FEW)
+    assert ran.code == 0
+    assert "the largest difference is 1 ulp, at " in ran.out
+    data = lab("compare", f"{file}:sound", f"{file}:exits", *FEW, "--json").data
+    assert data["total"]["unanswered"] > 0
+    assert data["total"]["share"] == 1.0
+    assert json.dumps(data).count("exit code 3")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["late"], "name a kernel beside late"),
+        (["late", "lat:x"], "cannot be imported"),
+        (["late", "hf-gemma"], "give the weight's offset"),
+        (["late", "torch-layer-norm"], "compare kernels of one norm"),
+        (["late", "late", "--device", "cpu", "--device", "cpu", "--device", "cpu"], "3 times"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(lab, arguments, words):
+    """One sentence, exit code 2."""
+    ran = lab("compare", *arguments)
+    assert (2, "") == (ran.code, ran.out)
+    assert words in ran.err
