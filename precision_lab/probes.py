@@ -307,5 +307,9 @@ probes: Table[Probe] = Table(
             )
             for rows in (0, 1, 3, 40, 257)
         ),
+        Probe(
+            "overflow", "outputs past the format's largest value, held there or at another's",
+            lambda a: a.family("normal"), hidden=(3, 64, 769), gains=("huge",),
+        ),
     ],
 )  # fmt: skip

@@ -70,6 +70,12 @@ def _many_sizes(draws: Draws, hidden: int) -> Array:
     return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(near, powers.astype(np.int32))
 
 
+def _huge(draws: Draws, hidden: int) -> Array:
+    powers = draws.below(13, SIZES, hidden) + 4
+    near = 1.0 + 0.1 * draws.normal(GAIN, hidden)
+    return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(near, powers.astype(np.int32))
+
+
 gains: Table[Vector] = Table(
     "gain",
     [
@@ -89,6 +95,7 @@ gains: Table[Vector] = Table(
         ),
         Vector("powers-of-two", "±2^k with k from −3 to 3: exact in every format", _powers),
         Vector("many-sizes", "±2^k (1 + N/10) with k from −24 to 3", _many_sizes),
+        Vector("huge", "±2^k (1 + N/10) with k from 4 to 16", _huge),
         Vector("zero", "0", lambda _draws, hidden: np.zeros(hidden)),
     ],
 )  # fmt: skip

@@ -147,11 +147,15 @@ def with_parameters(
     size, offset = x.shape[-1], settings.weight_offset
     weight = make_gain(gain, hidden=size, seed=seed)
     bias = make_bias("random", hidden=size, seed=seed) if biased and settings.norm.centred else None
+    if weight is not None:
+        # Of a narrow format, no larger than it can hold.
+        top = settings.weight_format.largest
+        weight = np.clip(weight - offset, -top, top)
     with np.errstate(all="ignore"):
         return check(
             settings.norm,
             x,
-            None if weight is None else settings.weight_format.cast(weight - offset),
+            None if weight is None else settings.weight_format.cast(weight),
             None if bias is None else settings.weight_format.cast(bias),
             eps=eps,
             weight_offset=offset,

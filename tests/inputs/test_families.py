@@ -53,6 +53,7 @@ PARAMETER_DIGESTS = {
     "tiny": "8de5d27dbb75d294",
     "powers-of-two": "0f0773ef89a92cec",
     "many-sizes": "4eaa037063f9185a",
+    "huge": "599b121fcb76221d",
     "zero": "f9d54bbe3ccaf085",
     "bias": "5b14839efd380e44",
 }

@@ -48,3 +48,12 @@ def test_sound_specimens_raise_no_alarm(specimen, seed):
     for format in specimen.formats:
         verdict = judged(specimen, format, seed=seed)
         assert verdict.passed, str(verdict)
+
+
+@pytest.mark.parametrize("name", ["rms-output-saturated", "rms-output-held-at-448"])
+def test_outputs_past_the_largest_value_are_tried(name):
+    """What is held at a largest value is caught in every format, by the probe made for it."""
+    for format in specimens[name].formats:
+        assert not judged(specimens[name], format, probes=["overflow"]).passed
+        sound = judged(specimens["rms-lanes"], format, probes=["overflow"])
+        assert sound.passed, str(sound)
