@@ -51,10 +51,9 @@ COMMANDS = {
 
 START = """\
 precision-lab report              every analysis, as pages to read: reports/latest/index.html
+precision-lab validate hf-llama   is this kernel right? Of your own, path/to/file.py:function
 precision-lab steps hf-llama      one row through Llama's RMSNorm, step by step, exact beside it
 precision-lab truth rms 3 4       the exact norm of a row, correctly rounded to each format
-precision-lab validate k.py:norm  is this kernel right? No tolerance is guessed
-precision-lab explain e4m3fn 0.3  what float8 makes of 0.3, and what stands next to it
 precision-lab plans               the implementations that can be emulated, and their switches
 precision-lab --help              all commands"""
 
