@@ -6,7 +6,7 @@ numbers and truth values. What it gave once is kept as ``NAME.json`` beside ``NA
 versions of what was measured, and is what its page shows by default. This command measures again
 and writes that file::
 
-    python -m precision_lab.report.measured NAME
+    python -m precision_lab.report NAME
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def main(names: Sequence[str]) -> int:
     from precision_lab.progress import show
 
     if not names:
-        sys.stderr.write("usage: python -m precision_lab.report.measured NAME …\n")
+        sys.stderr.write("usage: python -m precision_lab.report NAME …\n")
         return 2
     try:
         for name in names:
@@ -122,7 +122,3 @@ def main(names: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
