@@ -284,3 +284,21 @@ def test_a_kernel_of_tensors(tmp_path):
         assert validate(f"{path}:rms", framework="torch", isolate=isolate, **FEW, **QUICK).passed
     verdict = judged(path, "rms")
     assert "AttributeError" in verdict.sentence
+
+
+def test_what_is_fixed_in_a_kernel_is_what_it_claims(tmp_path):
+    """A module that is there has one size and one eps: it is asked for those, and they are told."""
+    optional("torch")
+    path = tmp_path / "modules.py"
+    path.write_text("import torch\nnorm = torch.nn.RMSNorm(24, eps=3e-5)\n", encoding="utf-8")
+    for isolate in (True, False):
+        verdict = validate(f"{path}:norm", isolate=isolate, probes=["normal", "zero"], **QUICK)
+        assert verdict.passed
+        assert verdict.settings.eps == (3e-5,)
+        assert verdict.calls > 0
+        told = "; ".join(verdict.unsupported)
+        assert "hidden sizes other than 24" in told
+        assert "eps other than 3e-05" in told
+    verdict = validate(f"{path}:norm", hidden=[8], probes=["normal"], **QUICK)
+    assert not verdict.passed
+    assert "fixed at 24" in verdict.sentence
