@@ -174,6 +174,9 @@ def answer(
         if not found or (found[0].share < CLOSE and apart[i] <= near):
             found += _found(variants[i], variants[i][0].inputs.norm, own, output)
             found.sort(key=lambda one: -one.share)
+    if CLOSE <= found[0].share < 1 and (rows := _rows(calls, asked)):
+        # Plans of libraries may have orders and switches together that the grid leaves out.
+        found.insert(0, _Candidate(calls, Found(rows, 1.0)))
     told = [one.told(calls, own.name, weight_offset, whole=not i) for i, one in enumerate(found)]
     return told[:SHOWN]
 
@@ -220,16 +223,19 @@ def _found(calls: Sequence[Call], norm: Norm, own: Format, output: Format) -> li
 
 def _known(calls: Sequence[Call], norm: Norm, share: float) -> tuple[str, ...]:
     """The rows of the catalogue with all of the outputs."""
-    if share < 1:
-        return ()
+    return () if share < 1 else tuple(plan.name for plan in _rows(calls, norm))
+
+
+def _rows(calls: Sequence[Call], norm: Norm) -> tuple[Plan, ...]:
+    """The same as plans."""
     found = []
-    for name, plan in plans.items():
+    for plan in plans.values():
         try:
             plan.norm_for(norm)
         except InputError:
             continue
         if all(_same(call, plan, norm) for call in calls):
-            found.append(name)
+            found.append(plan)
     return tuple(found)
 
 

@@ -53,39 +53,48 @@ def identified(
         What it was asked before, and what came of it.
     """
     answered: list[Answered] = []
-    for n, rows in _sizes(calls, outcomes).items():
+    for sizes in (_sizes(calls, outcomes), _taken(calls, outcomes)):
         for inputs in questions(
             settings.norm,
             settings.format,
             settings.weight_format,
-            sizes={n: rows},
+            sizes=sizes,
             eps=settings.eps[:2],
             weight_offset=settings.weight_offset,
         ):
             y = execute(inputs).y
             if y is not None:
                 answered.append(Answered(inputs, y))
-    if not answered:
-        return []
-    return answer(
-        answered, weight_offset=settings.weight_offset, output_format=settings.output_format
-    )
+        if answered:
+            return answer(
+                answered,
+                weight_offset=settings.weight_offset,
+                output_format=settings.output_format,
+            )
+    return []
 
 
 def _sizes(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, int]:
-    """The sizes of identification, or where the kernel has limits two that it takes."""
-    taken = {
+    """The sizes of identification, or where the kernel shows limits two that it takes."""
+    refused = {
+        call.hidden for call, outcome in zip(calls, outcomes, strict=True) if outcome.refused
+    }
+    limited = refused - _answered(calls, outcomes)
+    return _taken(calls, outcomes) if limited else SIZES
+
+
+def _taken(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, int]:
+    """Two sizes that it takes: all there are where it declared one."""
+    known = sorted(_answered(calls, outcomes))[:2]
+    return {n: max(8, ELEMENTS // n) for n in known}
+
+
+def _answered(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> set[int]:
+    return {
         call.hidden
         for call, outcome in zip(calls, outcomes, strict=True)
         if outcome.y is not None and call.rows and call.hidden > 1
     }
-    refused = {
-        call.hidden for call, outcome in zip(calls, outcomes, strict=True) if outcome.refused
-    }
-    if not refused - taken:
-        return SIZES
-    known = sorted(taken)[:2]
-    return {n: max(8, ELEMENTS // n) for n in known}
 
 
 def diagnosis(found: Sequence[Identified]) -> Diagnosis:

@@ -106,6 +106,8 @@ def test_torch_itself(where, plan, format, torch):
     bias = bias if kernel.norm == "layer" else None
     expected = emulate(x, weight, bias, eps=1e-5, plan=plan)
     assert expected.tobytes() == kernel(x, weight, bias, eps=1e-5).tobytes()
+    if where.startswith("torch.nn.f"):
+        assert plan in identify(called(kernel), norm=kernel.norm, format=format)[0].known
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -247,4 +249,4 @@ def test_constants_in_float16(torch):
     assert verdict.passed, str(verdict)
     (note,) = verdict.notes
     assert "needs the wider bound of Welford's updates, of scale-and-shift" in note
-    assert "where the exact value is 0" in note
+    assert "that shows in constant [8, 33]" in note

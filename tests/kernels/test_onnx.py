@@ -102,6 +102,7 @@ def test_a_model_is_a_kernel(operator, format, tmp_path):
     assert verdict.passed, str(verdict)
     assert (format, (eps,)) == (verdict.settings.format.name, verdict.settings.eps)
     assert any(f"hidden sizes other than {HIDDEN}" in told for told in verdict.unsupported)
+    assert "its outputs are those of " in verdict.diagnosis
     x, weight, bias = drawn(format)
     bias = bias if centred else None
     y = kernel(x, weight, bias, eps=eps)
