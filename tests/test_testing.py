@@ -51,14 +51,15 @@ def test_a_sound_kernel_passes_in_one_line():
 
 
 def test_a_failure_says_what_to_look_at():
-    """Probe, count, worst element in hexadecimal, a small input."""
+    """Probe, count, worst element in hexadecimal, a small input, diagnosis."""
     with pytest.raises(AssertionError) as caught:
         assert_norm(faulty, hidden=[3, 64])
     text = str(caught.value)
     first, *lines = text.splitlines()
     assert "faulty is not a sound RMSNorm in bfloat16" == first
     said = {line.split(":")[0].strip() for line in lines}
-    assert {"probe", "wrong", "worst", "small"} <= said
+    assert {"probe", "wrong", "worst", "small", "diagnosis"} <= said
+    assert "eps is missing" in text
     assert " 0x1." in text
     assert " outputs" in text
 
