@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The norms of the libraries that are installed: are they right, and whose plan do they follow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from precision_lab import charts, validate
+from precision_lab.charts import joined, percent
+from precision_lab.identify import identify
+from precision_lab.kernels.installed import installed
+from precision_lab.report import Cell, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+question = "Are the norms of installed libraries right, and which plan do they follow?"
+NORMS = {"rms": "RMSNorm", "layer": "LayerNorm"}
+ABSENT = "not installed"
+words = {
+    "sound": "every output of every probe is one that a float32 computation can give: the "
+    "statistic in float32 or wider, each cast to nearest",
+    "late": "gain and bias in float32, then one rounding to the format",
+    "early": "x·r is rounded to the format, then multiplied by the gain",
+    "direct": "a mean of squares, or of squared deviations from the mean, in any order",
+    "welford": "only the wider bound of running updates, or of scale-and-shift, explains it",
+    "share": "of the outputs that the nearest known plan gives bit for bit",
+    "plan": "the known implementations whose emulation gives every output bit for bit",
+}  # fmt: skip
+
+
+def measure(progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
+    """A verdict and the nearest plan of each library's norm, in each format that it takes."""
+    found: list[dict[str, Any]] = []
+    total = sum(len(row.formats) for row in installed.values())
+    progress(0, total)
+    for row in installed.values():
+        told = {"kernel": row.name, "package": row.package, "norm": row.norm}
+        try:
+            kernel = row.make()
+        except ImportError as error:
+            found.append({**told, **nothing(), "sentence": f"{ABSENT}: {error}"})
+            progress(len(found), total)
+            continue
+        for format in row.formats:
+            offset = row.weight_offset
+            verdict = validate(
+                kernel, norm=row.norm, format=format, weight_offset=offset, name=row.name
+            )
+            best = identify(kernel, norm=row.norm, format=format, weight_offset=offset)[0]
+            found.append(
+                {
+                    **told,
+                    "format": format,
+                    "status": "sound" if verdict.passed else "not sound",
+                    "schedule": verdict.schedule or "",
+                    "share": best.share,
+                    "plan": ", ".join(best.known) if best.exact else "",
+                    "nearest": best.name,
+                    "outputs": verdict.outputs,
+                    "unsupported": "; ".join(verdict.unsupported),
+                    "notes": "; ".join(verdict.notes),
+                    "sentence": verdict.sentence,
+                }
+            )
+            progress(len(found), total)
+    return found
+
+
+def nothing() -> dict[str, Any]:
+    """The columns of a library that is not there."""
+    texts = ("format", "schedule", "plan", "nearest", "unsupported", "notes")
+    return {**dict.fromkeys(texts, ""), "status": ABSENT, "share": float("nan"), "outputs": 0}
+
+
+def figures(rows: pd.DataFrame) -> list[charts.Chart]:
+    """A table of kernels and formats: the share that the nearest plan gives."""
+    there = rows[rows["status"] != ABSENT]
+    drawn = there.assign(
+        title=there["norm"].map(NORMS),
+        faulty=there["status"] == "not sound",
+        column=there["format"],
+    )
+    return [
+        charts.shares(
+            drawn, name="plans", x="column", y="kernel", panel="title", value="share",
+            told=percent, lost=("faulty", "not sound"), title=identified(rows),
+            caption="The share of outputs that the nearest plan gives, bit for bit; 100 %: a plan "
+            "is the kernel's own, and the table below names it. A blank: the library has no such "
+            "kernel.",
+        )
+    ]  # fmt: skip
+
+
+def findings(rows: pd.DataFrame) -> list[str]:
+    """What the rows say, the headline first."""
+    there = rows[rows["status"] != ABSENT]
+    wrong = there[there["status"] == "not sound"]
+    sound = int((there["status"] == "sound").sum())
+    first = (
+        f"{sound} of {len(there)} kernels of installed libraries, counted by format, are sound on "
+        f"{int(there['outputs'].sum()):,} outputs; {identified(rows)}."
+    )
+    said = [first]
+    said += [str(sentence) for sentence in wrong["sentence"]]
+    for schedule, part in there[there["status"] == "sound"].groupby("schedule", sort=False):
+        listed = "; ".join(
+            f"{kernel} in {joined(mine['format'])}"
+            for kernel, mine in part.groupby("kernel", sort=False)
+        )
+        said.append(f"Explained by {schedule}, {len(part)}: {listed}.")
+    for note, part in there[there["notes"] != ""].groupby("notes", sort=False):
+        listed = joined(f"{one.kernel} in {one.format}" for one in part.itertuples())
+        said.append(f"{len(part)} of {len(there)}, {listed}: {str(note).removesuffix('.')}.")
+    gone = rows[rows["status"] == ABSENT]["kernel"]
+    if len(gone):
+        said.append(f"Not installed where this was measured, {len(gone)}: {joined(gone)}.")
+    return said
+
+
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """Every kernel and format with its verdict."""
+    return [
+        Table(
+            title="Verdicts", rows=[line(row) for row in rows.to_dict("records")],
+            note="All probes, two eps, rows of 1 to 16,385 elements. A plan is named where its "
+            "emulation gives every output of the identifying calls.",
+        )
+    ]  # fmt: skip
+
+
+def line(row: Any) -> dict[str, Any]:
+    """A line of the table."""
+    near = f"{row['nearest']} ({percent(row['share'])})" if row["nearest"] else ""
+    return {
+        "kernel": Cell(row["kernel"]),
+        "format": Cell(row["format"]),
+        "verdict": Cell(row["status"]),
+        "schedule": Cell(row["schedule"]),
+        "plan": Cell(row["plan"] or (f"none; the nearest is {near}" if near else ""), "wide"),
+        "notes": Cell("; ".join(filter(None, (row["notes"], row["unsupported"]))), "wide"),
+    }
+
+
+def identified(rows: pd.DataFrame) -> str:
+    """How many follow a plan bit for bit."""
+    there = rows[rows["status"] != ABSENT]
+    return f"{int((there['plan'] != '').sum())} of {len(there)} follow a known plan bit for bit"
