@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from precision_lab.reader import opened
 from precision_lab.results_file import OtherResultsError
 from precision_lab.store import Store
+from precision_lab.sweep_differences import what_differs
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -85,9 +86,10 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
 
 def _check_same(first: Reader, reader: Reader) -> None:
     if reader.sweep != first.sweep:
+        why = what_differs(first.config, reader.config)
         raise OtherResultsError(
             f"{reader.path} holds another sweep ({reader.sweep[:12]}, {reader.cases} cases) than "
-            f"{first.path} ({first.sweep[:12]}, {first.cases} cases)"
+            f"{first.path} ({first.sweep[:12]}, {first.cases} cases){f': {why}' if why else ''}"
         )
     if reader.code != first.code:
         raise OtherResultsError(

@@ -91,7 +91,9 @@ def test_other_sweeps(shards, tmp_path):
     """Files of two sweeps are told apart before a row is moved."""
     other, out = tmp_path / "other.sqlite", tmp_path / "out.sqlite"
     run(Sweep(rows=1, hidden=3), other, measure="standins:numbers")
-    with pytest.raises(OtherResultsError, match=r"other.sqlite holds another sweep .*1.sqlite"):
+    with pytest.raises(
+        OtherResultsError, match=r"other.sqlite holds another sweep .*1.sqlite .*: .*hidden is 3"
+    ):
         merge(out, [*shards, other])
     assert not out.exists()
     with pytest.raises(OtherResultsError, match=r"other.sqlite holds another sweep"):

@@ -305,7 +305,7 @@ class TestRefusals:
         with pytest.raises(InputError, match="there is no results file"):
             read(path)
         path.touch()
-        with pytest.raises(InputError, match="there is no results file"):
+        with pytest.raises(InputError, match="is empty: nothing"):
             read(path)
         # A process that was killed before its first write leaves such a file.
         with opened(path) as store:

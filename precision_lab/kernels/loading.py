@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from precision_lab.table import InputError, the_nearest
 
@@ -56,7 +57,7 @@ def load(where: str) -> Function:
 
 def _module(place: str) -> ModuleType:
     try:
-        with findable(place), guarded(f"importing {place}"):
+        with findable(place), guarded(f"importing {place}"), _kept_alive():
             if not place.endswith(".py"):
                 return importlib.import_module(place)
             # Run as a script of this name would be, but not as the main one.
@@ -97,6 +98,30 @@ def findable(place: str) -> Iterator[None]:
         # The module may have changed the path itself.
         if folder in sys.path:
             sys.path.remove(folder)
+
+
+class EndedError(BaseException):
+    """A file tried to end the process as it was imported."""
+
+
+@contextmanager
+def _kept_alive() -> Iterator[None]:
+    """Make `os._exit`, which nothing can catch, an exception for this process.
+
+    Processes that are forked meanwhile end by it as they always do.
+    """
+    really, here = os._exit, os.getpid()
+
+    def _exit(status: int) -> NoReturn:
+        if os.getpid() != here:
+            really(status)
+        raise EndedError(f"os._exit({status})")
+
+    os._exit = _exit
+    try:
+        yield
+    finally:
+        os._exit = really
 
 
 class RefusedError(Exception):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -56,6 +57,7 @@ HELD = {"formats": ["e4m3fn"], "sources": ["float32"]}
     [
         ("import sys\nsys.exit(0)\n", "importing .* ended in SystemExit: 0"),
         ("raise GeneratorExit\n", "importing .* ended in GeneratorExit"),
+        ("import os\nos._exit(4)\n", r"importing .* ended in EndedError: os._exit\(4\)"),
         ("def f(values, name):\n    raise SystemExit\n", "rounding to .* ended in SystemExit"),
         (
             "def f(values, name):\n    if len(values) > 1:\n        raise SystemExit(0)\n" + GOOD,
@@ -69,6 +71,19 @@ def test_code_under_test_cannot_end_the_check(text, message, tmp_path):
     with pytest.raises(InputError, match=message) as told:
         conformance(f"{tmp_path}/leaves.py:f", **HELD)
     assert "\n" not in str(told.value)
+
+
+def test_a_fork_of_code_under_test_may_end(tmp_path):
+    """`os._exit` ends processes that are forked as a file is imported, and is put back."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    really = os._exit
+    (tmp_path / "forks.py").write_text(
+        "import os\nchild = os.fork()\nif not child:\n    os._exit(5)\n"
+        "def f():\n    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+    )
+    assert 5 == load(f"{tmp_path}/forks.py:f")()
+    assert really is os._exit
 
 
 def test_code_under_test_can_be_interrupted(tmp_path):
