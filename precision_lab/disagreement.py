@@ -174,7 +174,7 @@ class Search:
         for n in lengths:
             x = make_inputs("normal", rows=min(OUTPUTS // n, MOST_ROWS), hidden=n, seed=SEED)
             gain = self.held(make_gain("random", hidden=n, seed=SEED))
-            affine = [(None, None), (gain, None)]
+            affine: list[tuple[Floats | None, Floats | None]] = [(None, None), (gain, None)]
             if self.biased:
                 affine.append((gain, self.held(make_bias("random", hidden=n, seed=SEED))))
             for offset in OFFSETS:
