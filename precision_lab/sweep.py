@@ -264,7 +264,7 @@ def _save(
             if done != told:
                 report(done, len(cases))
                 told = done
-            if batch and time.monotonic() - saved >= COMMIT:
+            if batch and (reply is None or time.monotonic() - saved >= COMMIT):
                 # Emptied first: rows that could not be saved are not tried again below.
                 batch, rows = [], batch
                 store.add(rows)
@@ -302,3 +302,5 @@ def _together(deal: Deal, measure: str, jobs: int) -> Generator[dict[str, Any] |
     """Measure in worker processes."""
     with Workers(measure, jobs, deal) as workers:
         yield from workers.answers(idle=COMMIT)
+        # What is measured is saved before the workers end, however long that takes.
+        yield None
