@@ -54,8 +54,12 @@ def _named(rows: list[Any]) -> dict[str, Any]:
 
 def _kernels(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What became of each kernel."""
-    told = [f"the kernel {name} is new" for name in new if name not in old]
-    told += [f"the kernel {name} is gone" for name in old if name not in new]
+    told = []
+    # By what became of them: one edit of a file is one of all its kernels.
+    edited: dict[tuple[str, str], list[str]] = {
+        ("is new", "are new"): [name for name in new if name not in old],
+        ("is gone", "are gone"): [name for name in old if name not in new],
+    }
     for name, now in new.items():
         was = old.get(name, now)
         if was == now:
@@ -63,8 +67,8 @@ def _kernels(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
         fields = [field for field in {**was, **now} if was.get(field) != now.get(field)]
         if fields == ["digest"]:
             is_file = str(now.get("source", "")).partition(":")[0].endswith(".py")
-            what = "was edited" if is_file else "was edited or its package updated"
-            told.append(f"the kernel {name} {what} since")
+            what = "edited since" if is_file else "edited since, or its package"
+            edited.setdefault((f"was {what}", f"were {what}"), []).append(name)
             continue
         changes = [
             f"{field} is {now.get(field) or 'none'}, was {was.get(field) or 'none'}"
@@ -72,6 +76,12 @@ def _kernels(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
             if field != "digest"
         ]
         told.append(f"the kernel {name} is another ({', '.join(changes)})")
+    for (one, several), names in edited.items():
+        if names:
+            kernels = f"kernel {names[0]} {one}"
+            if names[1:]:
+                kernels = f"kernels {', '.join(names)} {several}"
+            told.append(f"the {kernels}")
     return told
 
 

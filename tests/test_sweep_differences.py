@@ -12,6 +12,7 @@ KERNEL = {
     "name": "mine", "source": "k.py:f", "framework": "numpy", "device": "cpu", "version": "",
     "digest": "a",
 }  # fmt: skip
+OTHER = {**KERNEL, "name": "other"}
 MODULES = {**KERNEL, "source": "k:f"}
 
 
@@ -42,13 +43,17 @@ def kernels(*rows):
         (kernels(KERNEL), kernels({**KERNEL, "digest": "b"}), "the kernel mine was edited since"),
         (
             kernels(MODULES), kernels({**MODULES, "digest": ""}),
-            "the kernel mine was edited or its package updated since",
+            "the kernel mine was edited since, or its package",
         ),
         (
             kernels(KERNEL), kernels({**KERNEL, "framework": "torch", "version": "2.6"}),
             "the kernel mine is another (framework is torch, was numpy, version is 2.6, was none)",
         ),
         (kernels(KERNEL), kernels(), "the kernel mine is gone"),
+        (
+            kernels(KERNEL, OTHER), kernels(*({**row, "digest": "b"} for row in (KERNEL, OTHER))),
+            "the kernels mine, other were edited since",
+        ),
         (kernels(), kernels(KERNEL), "the kernel mine is new"),
         (None, stored(), ""),
         ([3], [{}], ""),
