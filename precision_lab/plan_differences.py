@@ -177,7 +177,7 @@ def differences(
         for switch in SWITCHES
         if values[0][switch] != values[1][switch]
     }
-    meant = [_meaning(plan, held) for plan in pair]
+    meant = [_meaning(plan, held, common) for plan in pair]
     apart = {switch for switch in SWITCHES if meant[0][switch] != meant[1][switch]}
     proved = not apart
     biased = common.centred or (bool(apart) and apart <= OF_BIAS)
@@ -244,9 +244,11 @@ def _norm_of(pair: tuple[Plan, Plan], norm: Norm | str | None) -> Norm:
     return found
 
 
-def _meaning(plan: Plan, format: Format) -> dict[str, str]:
+def _meaning(plan: Plan, format: Format, norm: Norm) -> dict[str, str]:
     """The switches with one name for what is the same, operation for operation."""
     found = dict(plan.formats_for(format, format).switches)
+    if norm.centred and found["statistic"] == "mean_square":
+        found["statistic"] = "two_pass"
     if found["inverse"] == "pow":
         found["inverse"] = "rsqrt"
     outside = found["eps_place"] in ("outside", "outside_root", "both")

@@ -129,6 +129,8 @@ def test_a_layer_norm_is_about_the_mean_anyway():
     """For a layer norm the variance is no other function."""
     other = LATE.replace(statistic="welford")
     assert () == differences("late", other, norm="layer").other_function
+    assert differences("late", LATE.replace(statistic="two_pass"), norm="layer").proved
+    assert not differences("late", LATE.replace(statistic="two_pass"), norm="rms").proved
 
 
 @pytest.mark.parametrize(
