@@ -70,6 +70,9 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
     for path in files:
         with opened(files[0]) as first, opened(path) as reader:
             _check_same(first, reader)
+            # Also each row: a new file with half of them would be left behind.
+            for _ in reader.stored():
+                pass
     # `first` is closed: a file that is open for reading cannot be opened for writing.
     with Store(
         out, sweep=first.sweep, cases=first.cases, config=first.config, made_by=first.code

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, TextIO
@@ -94,19 +95,30 @@ def pipes() -> Iterator[tuple[TextIO, TextIO]]:
     """In a process that was started: its questions and its answers, kept from the code it runs.
 
     That code finds nothing on standard input, and what it prints goes to standard error. Processes
-    that it forks do not hold the pipes open.
+    that it forks do not hold the pipes open. The process ends with this context, at once: neither
+    threads nor what is to be done at its exit hold it up.
     """
-    with (
-        os.fdopen(_moved(0), encoding="ascii") as questions,
-        os.fdopen(_moved(1), "w", encoding="ascii") as answers,
-        open(os.devnull, "rb") as nothing,  # noqa: PTH123 - no path
-    ):
+    # Whoever interrupts means the process that started this one, which says when to leave.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    questions = os.fdopen(_moved(0), encoding="ascii")
+    answers = os.fdopen(_moved(1), "w", encoding="ascii")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - no path
         os.dup2(nothing.fileno(), 0)
-        os.dup2(2, 1)
-        if hasattr(os, "register_at_fork"):
-            mine = questions.fileno(), answers.fileno()
-            os.register_at_fork(after_in_child=lambda: _close(mine))
+    os.dup2(2, 1)
+    if hasattr(os, "register_at_fork"):
+        mine = questions.fileno(), answers.fileno()
+        os.register_at_fork(after_in_child=lambda: _close(mine))
+    code = 1
+    try:
         yield questions, answers
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:  # noqa: BLE001 - told as Python would
+        traceback.print_exc()
+    finally:
+        # Nothing is closed: a thread may be reading.
+        os._exit(code)
 
 
 def lines(questions: TextIO) -> Iterator[str]:

@@ -109,6 +109,8 @@ class Store:
                 f"than this one ({meta['sweep'][:12]}, {meta['cases']} cases)"
                 f"{f', for {why}' if why else ''}: name another file"
             )
+        if found["cases"] != meta["cases"]:
+            raise ValueError(f"it says that its sweep has {found['cases']} cases")
         self._connection.execute("PRAGMA journal_mode = WAL")
         # The first reading holds the file: from here on nobody moves it aside.
         self._one("SELECT value FROM meta WHERE name = ?", "sweep")

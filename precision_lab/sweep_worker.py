@@ -8,7 +8,6 @@ does: also when the process that started it was killed.
 from __future__ import annotations
 
 import importlib
-import signal
 import time
 import traceback
 from pathlib import Path
@@ -48,8 +47,6 @@ def answer(position: int, case: Case, measure: Measure) -> dict[str, Any]:
 
 def main(name: str) -> None:
     """Answer the cases on standard input until it ends."""
-    # Whoever interrupts means the process that started this one, which says when to leave.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What a measured function prints must not end up among the answers, nor may it read the cases.
     with processes.pipes() as (cases, answers):
         measure = measure_named(name)

@@ -128,6 +128,16 @@ def test_two_cases_in_one_place(shards, tmp_path):
         merge(tmp_path / "out.sqlite", shards)
 
 
+def test_a_damaged_shard(shards, tmp_path):
+    """No row of any is moved, and no new file is left behind."""
+    with closing(sqlite3.connect(shards[2])) as connection:
+        connection.execute("UPDATE rows SET result = '3'")
+        connection.commit()
+    with pytest.raises(InputError, match=r"3.sqlite is damaged"):
+        merge(tmp_path / "out.sqlite", shards)
+    assert not (tmp_path / "out.sqlite").exists()
+
+
 def test_a_killed_shard(shards, whole, tmp_path):
     """What lies in a log beside the file counts too."""
     with closing(sqlite3.connect(shards[2])) as connection:

@@ -205,6 +205,20 @@ class TestSweep:
             assert words in ran.err
         assert before == names(folder)
 
+    def test_an_export_replaces_no_source(self, lab, folder):
+        """Sweep files, kernels and results stay; an earlier export is replaced."""
+        lab("sweep", "my.toml", "--jobs", 1)
+        for name in ("my.toml", "norms.py", "other.sqlite"):
+            path = folder / name
+            before = path.read_bytes() if path.exists() else b"mine"
+            path.write_bytes(before)
+            ran = lab("export", "my.sqlite", "--out", name)
+            assert (2, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
+            assert f"{name} is there and no earlier export" in ran.err
+            assert before == path.read_bytes()
+        for _ in range(2):
+            assert 0 == lab("export", "my.sqlite", "--out", "my.csv").code
+
     def test_another_sweep_in_the_file(self, lab, folder):
         """Two sweeps do not mix, and the first stays as it was."""
         lab("sweep", "my.toml", "--jobs", 1)
