@@ -13,7 +13,7 @@ import numpy as np
 from precision_lab.formats import format_of
 from precision_lab.kernels import torch as bridge
 from precision_lab.kernels.loading import RefusedError, findable, guarded, said
-from precision_lab.kernels.processor import rounding_kept
+from precision_lab.kernels.processor import put_back, rounding_kept
 from precision_lab.table import InputError, unknown
 from precision_lab.truth import flushes_subnormals
 
@@ -138,6 +138,8 @@ class Kernel:
         except RefusedError as error:
             raise InputError(f"{doing} raised {error}{_hint(self.function, error)}") from error
         if flushes_subnormals():
+            # The cases after this one are not to suffer for it.
+            put_back()
             raise InputError(
                 f"{doing} left the processor flushing subnormal numbers to zero, so that no truth "
                 "can be computed beside it: let it put that back"

@@ -161,13 +161,14 @@ def guarded(doing: str) -> Iterator[None]:
         Where it tries to end the process: that is no answer.
     """
     streams = sys.stdout, sys.stderr
+    # Nobody interrupts a process that ignores it.
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     try:
         with redirect_stdout(sys.stderr):
             yield
     except KeyboardInterrupt as error:
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        if not ignored:
             raise
-        # Nobody interrupts a process that ignores it.
         message = f"{doing} ended in {said(error)}, which is neither an answer nor an error"
         raise InputError(message) from error
     except Exception as error:

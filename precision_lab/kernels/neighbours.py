@@ -6,8 +6,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-import sysconfig
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-# Folders of installed packages are nobody's neighbours, nor is this package.
-INSTALLED = {Path(place).resolve() for place in sysconfig.get_paths().values()}
+# This package is nobody's neighbour.
 THIS = __name__.partition(".")[0]
 # The modules that each file has imported from its folder, by their names.
 _of_file: dict[Path, dict[str, ModuleType]] = {}
@@ -34,7 +33,7 @@ def own_modules(path: Path, *, anew: bool = False) -> Iterator[None]:
     anew
         Whether to import them anew.
     """
-    if path in _active or path.parent in INSTALLED:
+    if path in _active or path.parent in _installed():
         yield
         return
     own = _of_file.setdefault(path, {})
@@ -55,6 +54,15 @@ def own_modules(path: Path, *, anew: bool = False) -> Iterator[None]:
         for name in own:
             sys.modules.pop(name, None)
         sys.modules.update(hidden)
+
+
+@cache
+def _installed() -> set[Path]:
+    """The folders of installed packages, which are nobody's neighbours either."""
+    # Here, for it is slow to import.
+    import sysconfig
+
+    return {Path(place).resolve() for place in sysconfig.get_paths().values()}
 
 
 def _top(name: str) -> str:
@@ -82,7 +90,7 @@ def digest(path: Path) -> str:
     content = _content(path)
     total = hashlib.sha256(b"\0" + content)
     folder = path.parent
-    if folder in INSTALLED:
+    if folder in _installed():
         return total.hexdigest()
     seen: dict[Path, bytes] = {path: content}
     todo = [path]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ from precision_lab.table import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# C's FE_TONEAREST, which is 0 on every processor that NumPy runs on.
+# C's FE_TONEAREST, which is 0 on every processor that NumPy runs on, and FE_DFL_ENV as the C
+# libraries of Linux have it.
 NEAREST = 0
+DEFAULT = ctypes.c_void_p(-1)
 
 
 def rounds_to_nearest() -> bool:
@@ -40,7 +43,7 @@ def rounding_kept(doing: str) -> Iterator[None]:
     finally:
         changed = not rounds_to_nearest()
         if changed:
-            _round_to_nearest()
+            put_back()
     if changed:
         raise InputError(
             f"{doing} left the processor rounding otherwise than to the nearest value, so that "
@@ -48,8 +51,12 @@ def rounding_kept(doing: str) -> Iterator[None]:
         )
 
 
-def _round_to_nearest() -> None:
+def put_back() -> None:
+    """Make this thread round to nearest again, and on Linux keep subnormal numbers too."""
     for library in (None, "libm.so.6"):
         with suppress(OSError, AttributeError, TypeError):
-            ctypes.CDLL(library).fesetround(NEAREST)
+            found = ctypes.CDLL(library)
+            if sys.platform == "linux":
+                found.fesetenv(DEFAULT)
+            found.fesetround(NEAREST)
             return

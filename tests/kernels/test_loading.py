@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import pytest
 
 from precision_lab.conformance import conformance, libraries, load
-from precision_lab.kernels.loading import said
+from precision_lab.kernels.loading import guarded, said
 from precision_lab.table import InputError
 
 HERE = "precision_lab.conformance"
@@ -91,6 +92,22 @@ def test_code_under_test_can_be_interrupted(tmp_path):
     (tmp_path / "waits.py").write_text("def f(values, name):\n    raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         conformance(f"{tmp_path}/waits.py:f", **HELD)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.default_int_handler])
+def test_an_interrupt_where_there_are_none(handler):
+    """In a process that ignores them it is the code's own doing, whatever it does about them."""
+
+    def interrupts():
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(InputError, match=r"this ended in KeyboardInterrupt"), guarded("this"):
+            interrupts()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_what_code_under_test_prints_is_no_output(tmp_path, capsys):

@@ -7,10 +7,12 @@ import platform
 
 import numpy as np
 import pytest
+from conftest import optional
 
 from precision_lab.kernels import find_kernel
 from precision_lab.kernels.processor import rounding_kept, rounds_to_nearest
 from precision_lab.table import InputError
+from precision_lab.truth import flushes_subnormals
 
 pytestmark = pytest.mark.skipif(
     (platform.system(), platform.machine()) != ("Linux", "x86_64"),
@@ -52,6 +54,21 @@ def test_each_mode_is_seen(mode):
     finally:
         library.fesetround(0)
     assert rounds_to_nearest()
+
+
+def test_flushing_is_put_back():
+    """A kernel of arrays that leaves subnormal numbers flushed is refused; later ones are not."""
+    torch = optional("torch")
+    if not torch.set_flush_denormal(False):
+        pytest.skip("this processor cannot flush")
+
+    def flushes(x, weight, bias, eps):
+        torch.set_flush_denormal(True)
+        return x
+
+    with pytest.raises(InputError, match="left the processor flushing"):
+        find_kernel(flushes)(np.ones((1, 2)), eps=0.0)
+    assert not flushes_subnormals()
 
 
 def test_nothing_is_said_where_nothing_changed():
