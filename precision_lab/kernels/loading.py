@@ -13,7 +13,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from precision_lab.kernels.neighbours import own_modules
+from precision_lab.kernels.neighbours import loaded, own_modules
 from precision_lab.kernels.processor import rounding_kept
 from precision_lab.table import InputError, the_nearest
 
@@ -91,6 +91,7 @@ def _module_of_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     # Dataclasses look their own module up, while it runs and afterwards.
     sys.modules[spec.name] = module
+    loaded(path, module)
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 THIS = __name__.partition(".")[0]
 # The modules that each file has imported from its folder, by their names.
 _of_file: dict[Path, dict[str, ModuleType]] = {}
+# What each file was loaded as: files of the same name in two folders share theirs.
+_itself: dict[Path, ModuleType] = {}
 _active: list[Path] = []
 
 
@@ -43,6 +45,8 @@ def own_modules(path: Path, *, anew: bool = False) -> Iterator[None]:
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if _top(name) in tops}
     before = set(sys.modules)
     sys.modules.update(own)
+    if path in _itself:
+        sys.modules[_itself[path].__name__] = _itself[path]
     _active.append(path)
     try:
         yield
@@ -65,6 +69,11 @@ def _installed() -> set[Path]:
     return {Path(place).resolve() for place in sysconfig.get_paths().values()}
 
 
+def loaded(path: Path, module: ModuleType) -> None:
+    """Note what a file is being loaded as."""
+    _itself[path.resolve()] = module
+
+
 def _top(name: str) -> str:
     return name.partition(".")[0]
 
@@ -74,10 +83,9 @@ def _beside(name: str, folder: Path) -> bool:
     if "." in name:
         return False
     module = sys.modules[name]
-    places = [getattr(module, "__file__", None) or "", *list(getattr(module, "__path__", ()))]
-    # A kernel's file is under a name that no import finds.
-    if name.endswith("_under_test"):
+    if module in _itself.values():
         return False
+    places = [getattr(module, "__file__", None) or "", *list(getattr(module, "__path__", ()))]
     return any(folder in Path(place).resolve().parents[:2] for place in places if place)
 
 

@@ -59,6 +59,23 @@ def test_each_file_has_its_own_in_a_sweep(tmp_path):
     assert [5, 7] == [round(value) for value in y / x]
 
 
+def test_files_of_the_same_name(tmp_path):
+    """What a kernel looks up under its own module's name is its own: types, and what is pickled."""
+    text = """
+import pickle
+class Held(float):
+    pass
+def f(x, weight, bias, eps):
+    return pickle.loads(pickle.dumps(Held(FACTOR))) * x
+"""
+    found = []
+    for factor, name in ((5, "a"), (7, "b")):
+        own = text.replace("FACTOR", str(factor))
+        found.append(find_kernel(written(tmp_path / name, own, factor)))
+    x = np.ones((1, 2))
+    assert [5, 7, 5, 7] == [kernel(x, eps=0.0)[0, 0] for kernel in found * 2]
+
+
 def test_loaded_anew(tmp_path):
     """Found again after an edit, a kernel uses the new module, though the second is the same."""
     where = written(tmp_path, AT_ONCE, 5)
