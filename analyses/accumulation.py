@@ -36,7 +36,8 @@ words = {
     "Kahan": "in turn with Kahan's compensation, which carries what each addition lost",
     "in float64": "in turn in a float64 accumulator, rounded once",
     "unit roundoff": "u, of the format that adds: half the distance from 1 to the next number",
-    "statistic": "the mean of squares of a row; r is one over its root",
+    "statistic": "the mean of squares of a row",
+    "1/rms": "one over the root of the mean of squares, which the elements are multiplied by",
     "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
     "rounds to none of these",
 }
@@ -75,19 +76,19 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     return [
         charts.lines(
             rows, name="error-by-hidden-size", title=_message(rows), x="k", y=ERROR, series="lane",
-            panel="panel", xlabel="hidden size", ylabel="relative error of r", tick=power, step=2,
-            lost=LOST, tall=1.7, guides={"½·n·u": "linear", "½·√n·u": "root"},
-            caption="The largest relative error of r, one over the root of the mean of squares, of "
-            "normal inputs in bfloat16, when only the sum is rounded. n is the hidden size, u the "
-            "unit roundoff; the root halves the error of a sum. In bfloat16 Kahan's order takes "
-            "long and stops early.",
+            panel="panel", xlabel="hidden size", ylabel="relative error of 1/rms", tick=power,
+            step=2, lost=LOST, tall=1.7, guides={"½·n·u": "linear", "½·√n·u": "root"},
+            caption="The largest relative error of 1/rms, one over the root of the mean of "
+            "squares, of normal inputs in bfloat16, when only the sum is rounded. n is the hidden "
+            "size, u the unit roundoff; the root halves the error of a sum. In bfloat16 Kahan's "
+            "order takes long and stops early.",
         ),
         charts.dots(
             longest, name="error-and-bound", by="lane", series="sum", value=ERROR, bound="bound",
             title=f"At hidden size {number(longest['hidden'].max())}: what each order errs by, "
-            "and the most it could", lost=LOST, xlabel="relative error of r",
+            "and the most it could", lost=LOST, xlabel="relative error of 1/rms",
             limits={"100 %": 1.0},
-            caption="The largest relative error of r and the bound that follows from the depth "
+            caption="The largest relative error of 1/rms and the bound that follows from the depth "
             "and the kind of the order's tree. An arrow at the edge: there is no bound.",
         ),
     ]  # fmt: skip
@@ -100,8 +101,8 @@ def findings(rows: pd.DataFrame) -> list[str]:
     for name, part in rows.groupby("sum", sort=False):
         least, most = (_at(part, n) for n in (part["hidden"].min(), part["hidden"].max()))
         last = number(part["hidden"].max())
-        told = [f"{LANES[order]} {number(error)}" for order, error in most.items()]
-        said.append(f"Sums in {name} at hidden size {last}, relative error of r: {joined(told)}.")
+        told = [f"{LANES[order]} {_share(error)}" for order, error in most.items()]
+        said.append(f"Sums in {name} at hidden size {last}, error of 1/rms: {joined(told)}.")
         ratio = part["hidden"].max() / part["hidden"].min()
         if ratio > 1 and least["sequential"] > 0:
             growth = most["sequential"] / least["sequential"]
@@ -113,8 +114,8 @@ def findings(rows: pd.DataFrame) -> list[str]:
         u = formats[str(name)].unit_roundoff
         within = [LANES[order] for order, error in most.items() if error <= u]
         said.append(
-            f"In {name} {joined(within)} stay within u = {power(math.log2(u))} there, of errors up "
-            f"to {number(most.max())}."
+            f"In {name} {joined(within)} stay within u = {_share(u)} there; the largest error is "
+            f"{_share(most.max())}."
         )
     known = rows[rows["bound"] < math.inf]
     used = (known[ERROR] / known["bound"]).max()
@@ -132,13 +133,23 @@ def _slow(order: str, sums: str) -> bool:
 
 
 def _message(rows: pd.DataFrame) -> str:
-    """The price of adding in turn at the longest rows, format by format."""
-    told = []
-    for name, part in rows.groupby("sum", sort=False):
+    """The price of adding in turn at the longest rows, the coarsest format first."""
+    told: dict[str, list[str]] = {"sequential": [], "pairwise": []}
+    for name in sorted(rows["sum"].unique(), key=lambda name: -formats[name].unit_roundoff):
+        part = rows[rows["sum"] == name]
         errors = _at(part, part["hidden"].max())
-        low, high = (number(errors.get(order, math.nan)) for order in ("pairwise", "sequential"))
-        told.append(f"{high} in {name}, in pairs by {low}")
-    return f"{number(rows['hidden'].max())} squares summed in turn: r errs by {'; '.join(told)}"
+        for order, some in told.items():
+            some.append(f"{_share(errors.get(order, math.nan))} in {name}")
+    turn, pairs = (joined(some) for some in told.values())
+    return (
+        f"{number(rows['hidden'].max())} squares added one after the other: 1/rms is off by "
+        f"{turn}; added in pairs, by {pairs}"
+    )
+
+
+def _share(error: float) -> str:
+    """A relative error as people say it."""
+    return f"{number(100 * error)} %"
 
 
 def _at(rows: pd.DataFrame, hidden: int) -> pd.Series[float]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from precision_lab import charts
 from precision_lab.bounds import bound_terms
-from precision_lab.charts import joined, number, surviving
+from precision_lab.charts import joined, number, percent, surviving
 from precision_lab.formats import formats
 from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.plans import plans
@@ -39,10 +39,7 @@ STEPS = {
 SOME = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 ERROR = "arithmetic_relative_rms"
 SHOWN = 0.005  # a step that changes the error by less than this is not worth its line
-TITLED = {
-    "all in the format": "with every step in the format",
-    "all, summed in turn": "summed in turn",
-}
+HEADLINE = "all, summed in turn"
 words = {
     "all in the format": "the plan all-low: every step rounds to the format, sums add in pairs",
     "all, summed in turn": "the same, but sums add one element after the other",
@@ -162,20 +159,23 @@ def findings(rows: pd.DataFrame) -> list[str]:
 
 
 def _title(rows: pd.DataFrame) -> str:
-    """The costliest steps of the plans that stay in the format, in one short sentence."""
-    told = []
-    for lane, start in TITLED.items():
-        by: dict[str, list[str]] = {}
-        for name, row in _costliest(rows[rows["lane"] == lane]).items():
-            by.setdefault(row["step"], []).append(name.removeprefix("float8_"))
-        every = rows["format"].nunique()
-        where = [
-            f"{'the ' * step.isalpha()}{step} in "
-            f"{joined(some) if len(some) < every else 'each format'}"
-            for step, some in by.items()
-        ]
-        told.append(f"{start}, {', '.join(where) or 'no step'}")
-    return f"What costs most: {'; '.join(told)}"
+    """The costliest step where all is in the format and sums add in turn, and what it costs."""
+    costly = _costliest(rows[rows["lane"] == HEADLINE])
+    by: dict[str, list[str]] = {}
+    for name, row in costly.items():
+        by.setdefault(row["step"], []).append(name.removeprefix("float8_"))
+    if not by:
+        return "With every step in the format and sums in turn, none costs more than the others"
+    every = rows["format"].nunique()
+    told = [
+        f"{'the ' * step.isalpha()}{step} in {joined(some) if len(some) < every else 'each format'}"
+        for step, some in by.items()
+    ]
+    least, most = (pick(row["saved"] for row in costly.values()) for pick in (min, max))
+    return (
+        f"With every step in the format and sums in turn, what costs most is {joined(told)}: "
+        f"computed exactly, it takes {percent(least)} to {percent(most)} off the error"
+    )
 
 
 def _costliest(rows: pd.DataFrame) -> dict[str, pd.Series[Any]]:

@@ -93,7 +93,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
         ),
         charts.dots(
             constant, name="constant-rows", by="row", series="lane", value=ERROR, lost=LOST,
-            title=_constant(constant, rows=False), xlabel="distance of the output from 0",
+            title=_right(constant), xlabel="distance of the output from 0",
             caption="256 times one number, summed in turn (by torch's plan in its own order). The "
             "exact norm is 0, which stands at the left edge.",
         ),
@@ -108,23 +108,23 @@ def findings(rows: pd.DataFrame) -> list[str]:
     for name, part in spread.groupby("format", sort=False):
         told = [
             f"{lane} {number(mine[ERROR].max())}"
-            + (f" and {lost} of {mine['rows'].sum()} rows lost" if lost else "")
+            + (f" ({lost} of {mine['rows'].sum()} rows lost)" if lost else "")
             for lane, mine in part.groupby("lane", sort=False)
             for lost in [mine[LOST[0]].sum()]
         ]
         said.append(
-            f"Inputs in {name}, means up to {power(part['k'].max())} standard deviations, largest "
-            f"error of an output: {joined(told)}."
+            f"Largest error, inputs in {name} with means up to {power(part['k'].max())} standard "
+            f"deviations: {'; '.join(told)}."
         )
     best = spread[(spread["lane"] == "two passes") & (spread["format"] == "float32")]
     best = best[best["k"] >= best["k"].max() / 2]
     said.append(
-        f"The condition of the norm of float32 inputs: with mean/std from {power(best['k'].min())} "
-        f"on two passes err by {number((best[ERROR] / best['condition']).min())} to "
-        f"{number((best[ERROR] / best['condition']).max())} times u·mean/std."
+        f"Two passes err by {number((best[ERROR] / best['condition']).min())} to "
+        f"{number((best[ERROR] / best['condition']).max())} times u·mean/std, from means of "
+        f"{power(best['k'].min())} standard deviations on (inputs in float32)."
     )
     said += _shifted(spread)
-    said.append(f"{_constant(constant, rows=True)}.")
+    said += _constant(constant)
     past = int(every["bound_exceeded"].sum())
     said.append(
         f"The bound proved beforehand held for {'all' if not past else f'all but {past}'} of "
@@ -137,10 +137,11 @@ def _shifted(spread: pd.DataFrame) -> list[str]:
     """What x·r − m·r costs beside (x − m)·r, where both use the same statistic."""
     worst = spread.groupby(["format", "lane"], sort=False)[ERROR].max()
     told = [
-        f"{number(worst[name, 'scale and shift'])} for {number(worst[name, 'two passes'])} {where}"
-        for name, where in spread.groupby("format", sort=False)["panel"].first().items()
+        f"from {number(worst[name, 'two passes'])} to {number(worst[name, 'scale and shift'])} in "
+        f"{name}"
+        for name in spread["format"].unique()
     ]
-    return [f"The same statistic applied as x·r − m·r errs by up to {joined(told)}."]
+    return [f"Writing (x − m)·r as x·r − m·r takes the largest error {joined(told)}."]
 
 
 def _message(spread: pd.DataFrame) -> str:
@@ -150,28 +151,43 @@ def _message(spread: pd.DataFrame) -> str:
     nan = once.loc[once["arithmetic_rows_nan"] > 0, "k"]
     off = once.loc[once[ERROR] > 1, "k"]
     told = [f"errs by {number(once[ERROR].max())}"] if nan.empty and off.empty else []
-    told += [] if off.empty else [f"errs by more than 1 from mean/std {power(off.min())}"]
-    told += [] if nan.empty else [f"gives NaN from {power(nan.min())}"]
+    start = f"errs by more than the outputs themselves from a mean of {power(off.min())}"
+    told += [f"{start} standard deviations on"] if len(off) else []
+    told += [f"gives NaN from {power(nan.min())} on"] if len(nan) else []
     twice = mine[mine["lane"] == "two passes"]
     return (
-        f"LayerNorm in one pass {' and '.join(told)}; in two it errs by "
-        f"{number(twice[ERROR].max())} at {power(mine['k'].max())}"
+        f"LayerNorm in one pass {' and '.join(told)}; two passes err by "
+        f"{number(100 * twice[ERROR].max())} % of the outputs' size at {power(mine['k'].max())}"
     )
 
 
-def _constant(constant: pd.DataFrame, *, rows: bool) -> str:
-    """What becomes of rows of one number, lane by lane, and of which rows."""
-    told = []
-    for lane, part in constant.groupby("lane", sort=False):
-        made = []
-        if len(off := part[part[ERROR] > 0]):
-            most = off.loc[off[ERROR].idxmax()]
-            where = f" of {most['row']}" if rows else ""
-            made.append(f"{number(float.fromhex(most['worst_actual_hex']))}{where}")
-        if len(gone := part[part["arithmetic_rows_nan"] > 0]):
-            made.append(f"NaN of {joined(gone['row'])}" if rows else "NaN")
-        told += [f"{lane} {joined(made)}"] if made else []
-    return f"Rows of one number have a norm of 0; not 0 make {joined(told)}"
+def _right(constant: pd.DataFrame) -> str:
+    """Which algorithms make 0 of every row of one number."""
+    off = (constant[ERROR] > 0) | (constant["arithmetic_rows_nan"] > 0)
+    wrong = off.groupby(constant["lane"], sort=False).any()
+    right = [str(lane) for lane, bad in wrong.items() if not bad]
+    return f"Rows of one number should become 0, and always do with {joined(right)}"
+
+
+def _constant(constant: pd.DataFrame) -> list[str]:
+    """What becomes of rows of one number where it is not 0, a sentence a row."""
+    said = []
+    for row, part in constant.groupby("row", sort=False):
+        made: dict[str, list[str]] = {}
+        for one in part.to_dict("records"):
+            if one["arithmetic_rows_nan"] > 0:
+                made.setdefault("NaN", []).append(one["lane"])
+            elif one[ERROR] > 0:
+                made.setdefault(number(float.fromhex(one["worst_actual_hex"])), []).append(
+                    one["lane"]
+                )
+        told = [f"{value} ({joined(lanes)})" for value, lanes in made.items()]
+        if told:
+            said.append(
+                f"A row of {part['hidden'].max()} elements, each {row}, should become 0: it "
+                f"becomes {joined(told)}."
+            )
+    return said or ["Rows of one number become 0; none becomes anything else."]
 
 
 def _parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -27,6 +27,7 @@ KINDS = {
     "absorbed": "eps changes nothing",
     "shrinks": f"shrinks outputs by {VISIBLY} or more",
     "dominates": "eps exceeds the mean square",
+    "lost": "row lost, whatever eps is",
 }
 words = {
     "eps is 0": "the format rounds eps to 0",
@@ -36,6 +37,7 @@ words = {
     "arithmetic shrinks them by 1 − 1/√(1 + eps/ms), ms the mean square. Half an ulp of bfloat16 "
     "is 0.2 % at most",
     "eps exceeds the mean square": "outputs say more about eps than about the size of the row",
+    "row lost, whatever eps is": "the sum of squares is past the format's largest value",
     "statistic": "the mean of squares of a row, and what eps is added to",
     "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
     "rounds to none of these",
@@ -141,14 +143,19 @@ def _lost(rows: pd.DataFrame) -> list[str]:
 
 
 def _title(rows: pd.DataFrame) -> str:
-    """Which eps each format makes zero, and where the usual one is absorbed."""
+    """In which format to add eps, and what becomes of it in the others."""
     zero = rows[rows["kind"] == "vanishes"].groupby("format", sort=False)["eps"].max()
-    told = {str(name): f"up to {_written(eps)}" for name, eps in zero.items()}
-    fine = rows[_fine(rows)]["format"]
-    names = set(rows["format"]) - set(zero.index) - set(fine)
-    either = [name for name in rows["format"].unique() if name in names]
-    rest = f"; in {joined(either)} it does nothing or shrinks visibly" if either else ""
-    return f"An eps is 0 {_by_format(told) if told else 'in none of the formats'}{rest}"
+    told = [f"in {name} it is 0 up to {_written(eps)}" for name, eps in zero.items()]
+    every = list(rows["format"].unique())
+    fine = {*zero.index, *rows[_fine(rows)]["format"]}
+    either = [name for name in every if name not in fine]
+    told += (
+        [f"in {joined(either)} it does nothing or shrinks outputs by {VISIBLY} or more"]
+        if either
+        else []
+    )
+    good = [name for name in every if name in fine and name not in zero.index]
+    return f"Add eps in {joined(good)}: {joined(told) if told else 'it is 0 in none of these'}"
 
 
 def _by_format(told: dict[str, str]) -> str:
@@ -183,7 +190,7 @@ def _kind(row: dict[str, Any]) -> str:
     if row["stored"] > row["rms_max"] ** 2:
         return "dominates"
     if row["arithmetic_rows_lost"]:
-        return ""
+        return "lost"
     if row["against_differs"] == 0:
         return "absorbed"
     return "shrinks" if row["shrinks"] >= SHRINKS else ""

@@ -62,12 +62,6 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
         where=rows["scale"].map(SCALED) + rows["format"], lane=rows["plan"].map(LANES)
     )
     near = {"rms": "", "layer": " The worst outputs lie near the mean, where x − mean cancels."}
-    # Relative errors of LayerNorm say little: those near the mean outweigh all others.
-    kind = {"rms": "relative_rms", "layer": "ulp_p99"}
-    unit = {
-        "rms": "relative error, root mean square",
-        "layer": "error of 99 % of outputs, ulp of the format",
-    }
     found = []
     for (norm, inputs), part in rows.groupby(["norm", "input"], sort=False):
         common: dict[str, Any] = {"by": "where", "series": "lane"}
@@ -87,8 +81,10 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
                 part, **common, name=f"arithmetic-and-total-{norm}-{inputs}",
                 title=f"{NORMS[norm]} of {inputs} inputs: how much of the error comes from storing "
                 "the inputs?", lost=("total_rows_lost", "rows"),
-                value=f"arithmetic_{kind[norm]}", beside=f"total_{kind[norm]}",
-                meaning=("arithmetic", "with the inputs' rounding"), xlabel=unit[norm],
+                # Relative errors of LayerNorm say little: those near the mean outweigh others.
+                value="arithmetic_ulp_p99", beside="total_ulp_p99",
+                meaning=("arithmetic", "with the inputs' rounding"),
+                xlabel="error of 99 % of outputs, ulp of the format",
                 caption=f"{inputs.capitalize()} inputs. Filled: error against the exact norm of "
                 "the inputs as stored. Hollow: against that of the inputs before they were rounded "
                 "to the format. Scaled: one power of two for the tensor, so that float8 holds its "
@@ -120,15 +116,15 @@ def findings(rows: pd.DataFrame) -> list[str]:
         # Other inputs are worth a sentence where they err otherwise.
         if (norm, inputs) != ("rms", "normal") and _differs(mine, worst):
             said.append(f"{_message(part, norm, inputs)}.")
-    relative = rms.groupby(["plan", "format", "scale"])[
-        ["arithmetic_relative_rms", "total_relative_rms"]
-    ].max()
+    found = rms.groupby(["plan", "format", "scale"])
+    relative = found[["total_relative_rms"]].max()
+    ulp = found[["arithmetic_ulp_p99", "total_ulp_p99"]].max()
     for name in [name for name in ("bfloat16", "float16") if name in set(rms["format"])]:
-        alone, total = relative.loc["late", name, "none"]
+        alone, total = ulp.loc["late", name, "none"]
         if not math.isclose(alone, total, rel_tol=TELLING):
             said.append(
-                f"RMSNorm in {name}, cast late: the arithmetic errs by {number(alone)} (relative, "
-                f"root mean square); with the rounding of the inputs it is {number(total)}."
+                f"RMSNorm in {name}, cast late, 99 % of outputs: the arithmetic errs by at most "
+                f"{at_most(alone)} ulp; with the rounding of the inputs it is {at_most(total)} ulp."
             )
     said += _scaling(relative)
     past = int(every["bound_exceeded"].sum())
@@ -150,8 +146,8 @@ def _scaling(relative: pd.DataFrame) -> list[str]:
         if math.isclose(row["none"], row["per_tensor"], rel_tol=TELLING)
     ]  # fmt: skip
     said = [
-        f"In {name}, cast late, a scale for the tensor takes the error of rounding inputs and "
-        f"arithmetic from {number(row['none'])} to {number(row['per_tensor'])}."
+        f"In {name}, cast late, a scale for the tensor takes the relative error of rounding "
+        f"inputs and arithmetic from {number(row['none'])} to {number(row['per_tensor'])}."
         for name, row in both.iterrows()
         if name not in same
     ]
@@ -159,7 +155,7 @@ def _scaling(relative: pd.DataFrame) -> list[str]:
     if kept:
         said.append(
             f"A scale for the tensor is for inputs that leave the format's range. These do not: "
-            f"with it the error of storage and arithmetic, cast late, stays {joined(kept)}."
+            f"with it the relative error of storage and arithmetic, cast late, is {joined(kept)}."
         )
     return said
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from precision_lab import charts
 from precision_lab.charts import at_most, joined, number, surviving
 from precision_lab.plans import DEFINITION, plans
+from precision_lab.report import Cell, Table
 from precision_lab.sweep import Sweep, capture
 from precision_lab.switches import FORMAT_SWITCHES
 
@@ -41,7 +42,9 @@ words = {
     "from its source alone": "written after the implementation's source, which was not run beside "
     "it",
     "a definition": "nobody's implementation: late, early and all-low",
-    "usual error": "what 99 % of outputs stay within, of the plan in the middle of its kind",
+    "usual error": "what 99 % of outputs stay within, of the implementation in the middle of its "
+    "kind",
+    "different outputs": "outputs that are not the same in every bit of every row",
     "statistic": "the mean of squares (RMSNorm) or the mean and the variance (LayerNorm) of a row",
     "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
     "rounds to none of these",
@@ -49,6 +52,8 @@ words = {
 LETTERS = 26
 LOST = ("arithmetic_rows_lost", "rows")
 ERROR, WORST = "arithmetic_ulp_p99", "arithmetic_ulp_max"
+RELATIVE, OUTPUT = "arithmetic_relative_max", "output_format"
+DEFINED = "a definition"
 
 
 def sweep(*, full: bool) -> Sweep:
@@ -59,7 +64,7 @@ def sweep(*, full: bool) -> Sweep:
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """The errors of every implementation, by the place of its cast and the bits that it gives."""
-    rows = _placed(surviving(rows))
+    rows = _placed(rows)
     return [
         charts.dots(
             part, name=f"{norm}-{name}", title=_message(part), by="label", series="known",
@@ -68,7 +73,8 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
             caption=f"Rows of {NORMS[norm][1]} with its own gain and eps. Implementations with the "
             "same letter gave the same bits everywhere; one without a letter stands alone. Errors "
             "are those against the exact norm of the inputs as stored, the largest of all layers "
-            "that lose no row; those that multiply by 1 + g are held against that norm.",
+            "that lose no row; those that multiply by 1 + g are held against that norm. The worst "
+            "outputs of LayerNorm are those in which bias and value cancel.",
         )
         for (norm, name), part in rows.groupby(["norm", "format"], sort=False)
     ]  # fmt: skip
@@ -76,22 +82,11 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    every, rows = rows, _placed(surviving(rows))
-    said = []
-    for _, part in rows.groupby(["norm", "format"], sort=False):
-        said += [f"{_message(part)}.", _split(part), *_losses(part)]
-    for norm, part in rows.groupby("norm", sort=False):
-        groups = part.groupby("plan", sort=False)["outputs_digest"].agg(tuple)
-        worst = part.groupby("plan", sort=False)[WORST].max()
-        same = [
-            f"{joined(mine.index)} (the worst {number(worst[mine.index].max())} ulp)"
-            for _, mine in groups.groupby(groups, sort=False)
-            if len(mine) > 1
-        ]
-        where = joined(part["format"].unique())
-        said.append(
-            f"{NORMS[norm][0]}, the same bits in {where}: {'; '.join(same) or 'none, 0 groups'}."
-        )
+    every, rows = rows, _placed(rows)
+    first = rows[(rows["norm"] == rows["norm"].iloc[0]) & (rows["format"] == HALVES[0])]
+    said = [f"{_message(first)}; {_usual(first)}."]
+    said += [_worst(part) for _, part in rows.groupby("norm", sort=False)]
+    said += _losses(rows) + _wider(every)
     past = int(every["bound_exceeded"].sum())
     said.append(
         f"The bound proved beforehand held for {'all' if not past else f'all but {past}'} of "
@@ -100,37 +95,105 @@ def findings(rows: pd.DataFrame) -> list[str]:
     return said
 
 
+def tables(rows: pd.DataFrame) -> list[Table]:
+    """Who gives the same outputs, for each norm and format."""
+    return [
+        Table(
+            title=f"{_where(part)}: who gives the same outputs",
+            note="The letters are those of the figure. In one line all outputs are the same, bit "
+            "by bit. The worst error is that of layers that lose no row.",
+            rows=[_line(mine) for _, mine in part.groupby("bits", sort=False)],
+        )
+        for _, part in _placed(rows).groupby(["norm", "format"], sort=False)
+    ]
+
+
+def _line(mine: pd.DataFrame) -> dict[str, Cell]:
+    """One output: its letter, who gives it, and what it is worth."""
+    one = mine[mine["plan"] == mine["plan"].iloc[0]]
+    lost, of = (int(one[name].sum()) for name in LOST)
+    worst = one[WORST].max()
+    return {
+        "outputs": Cell(str(mine["letter"].iloc[0]) or "alone"),
+        "implementations": Cell(", ".join(mine["plan"].unique()), "wide"),
+        "cast": Cell(", ".join(mine["cast"].unique())),
+        "worst error, ulp": Cell(number(worst), "number"),
+        "rows lost": Cell(f"{lost} of {of}" if lost else "none", "number", str(lost)),
+    }
+
+
 def _message(part: pd.DataFrame) -> str:
-    """How many implementations there are, how many results, and what is usual for each cast."""
-    errors = part.groupby(["kind", "plan"], sort=False)[ERROR].max().dropna()
-    usual = errors.groupby("kind", sort=False).median()
-    told = joined(f"{at_most(error)} ulp {CASTS[str(cast)]}" for cast, error in usual.items())
+    """How many implementations there are, and how many outputs."""
+    made = part[part["known"] != DEFINED]
     return (
-        f"{_where(part)}: {part['plan'].nunique()} plans, {part['bits'].nunique()} "
-        f"results; the usual error is {told}"
+        f"{_where(part)}: {made['plan'].nunique()} implementations give {made['bits'].nunique()} "
+        "different outputs"
     )
 
 
-def _split(part: pd.DataFrame) -> str:
-    """The nearest and the farthest implementation of each cast."""
+def _usual(part: pd.DataFrame) -> str:
+    """What is usual for each cast."""
+    made = part[part["known"] != DEFINED]
+    errors = made.groupby(["kind", "plan"], sort=False)[ERROR].max().dropna()
+    usual = errors.groupby("kind", sort=False).median()
+    told = joined(f"{at_most(error)} ulp {CASTS[str(cast)]}" for cast, error in usual.items())
+    return f"the usual error is {told}"
+
+
+def _worst(part: pd.DataFrame) -> str:
+    """How many outputs a norm has in each format, and the worst error of each cast."""
+    made = part[part["known"] != DEFINED]
+    counts = joined(
+        f"{mine['bits'].nunique()} in {name}" for name, mine in made.groupby("format", sort=False)
+    )
     told = []
-    for cast, mine in part.groupby("kind", sort=False):
+    for cast, mine in made.groupby("kind", sort=False):
         errors = mine.groupby("plan", sort=False)[WORST].max().dropna()
-        said = "nothing to measure"
         if len(errors):
-            least, most = number(errors.min()), number(errors.max())
-            said = f"{least} ({errors.idxmin()}) to {most} ({errors.idxmax()})"
-            said = said if least != most else f"{most} each"
-        counts = f"{mine['plan'].nunique()} plans, {mine['bits'].nunique()} different"
-        told.append(f"{CASTS[str(cast)]} ({counts}) {said}")
-    return f"The worst output of {_where(part)}, in ulp: {'; '.join(told)}."
+            told.append(f"{number(errors.max())} ulp {CASTS[str(cast)]} ({errors.idxmax()})")
+    return (
+        f"Different outputs of {NORMS[part['norm'].iloc[0]][0]}: {counts}; the worst error is "
+        f"{joined(told)}."
+    )
 
 
-def _losses(part: pd.DataFrame) -> list[str]:
+def _losses(rows: pd.DataFrame) -> list[str]:
     """Which implementations lose rows, if any does."""
-    counts = part.groupby("plan", sort=False)[list(LOST)].sum()
-    told = [f"{plan} ({lost} of {of})" for plan, (lost, of) in counts.iterrows() if lost]
-    return [f"{_where(part)} loses rows in {joined(told)}."] if told else []
+    told = []
+    for _, part in rows.groupby(["norm", "format"], sort=False):
+        counts = part.groupby("plan", sort=False)[list(LOST)].sum()
+        told += [
+            f"{lost} of {of} rows of {_where(part)} by {joined(mine.index)}"
+            for (lost, of), mine in counts.groupby(list(LOST), sort=False)
+            if lost
+        ]
+    return [f"Lost are {'; '.join(told)}."] if told else []
+
+
+def _wider(every: pd.DataFrame) -> list[str]:
+    """Who leaves outputs in another format than that of the inputs, and how near they are."""
+    every = surviving(every[every["format"] == HALVES[0]])
+    wide = every[_other(every)]
+    if wide.empty:
+        return []
+    told = []
+    for norm, part in wide.groupby("norm", sort=False):
+        late = every.loc[(every["norm"] == norm) & (every["plan"] == "late"), RELATIVE].max()
+        told.append(
+            f"{joined(part['plan'].unique())} ({at_most(part[RELATIVE].max())}; late "
+            f"{at_most(late)})"
+        )
+    formats = joined(wide[OUTPUT].unique())
+    said = (
+        f"Not in the figures, for they write {formats} whatever comes in: {'; '.join(told)}, "
+        f"relative error of the worst output of inputs in {HALVES[0]}."
+    )
+    return [said]
+
+
+def _other(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which outputs are in another format than the inputs: an ulp is not the same there."""
+    return rows[OUTPUT] != rows["format"]
 
 
 def _where(part: pd.DataFrame) -> str:
@@ -138,7 +201,11 @@ def _where(part: pd.DataFrame) -> str:
 
 
 def _placed(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the place of their cast and the letter of their bits, in order of error."""
+    """The rows with the place of their cast and the letter of their bits, in order of error.
+
+    Outputs in another format than that of the inputs are not among them.
+    """
+    rows = surviving(rows[~_other(rows)])
     low = (rows[[f"plan_{switch}" for switch in FORMAT_SWITCHES]] == "input").all(axis=1)
     rows = rows.assign(kind=rows["plan_cast"].mask(low, "low"))
     rows = rows.assign(cast=rows["kind"].map(CASTS), known=rows["plan"].map(_known))
@@ -159,14 +226,15 @@ def _placed(rows: pd.DataFrame) -> pd.DataFrame:
         )
     )
     letters = letters.reindex(rows.index)
-    return rows.assign(label=(letters + "  " + rows["plan"]).fillna(rows["plan"]))
+    label = (letters + "  " + rows["plan"]).fillna(rows["plan"])
+    return rows.assign(label=label, letter=letters.fillna(""))
 
 
 def _known(plan: str) -> str:
     """How it is known that a plan is what its implementation does."""
     verified = plans[plan].verified
     if verified == DEFINITION:
-        return "a definition"
+        return DEFINED
     return "compared with the real one" if verified else "from its source alone"
 
 

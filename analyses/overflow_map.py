@@ -82,7 +82,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def _title(rows: pd.DataFrame) -> str:
     """The message of the map in one short sentence."""
-    low, scaled, late = (_told(_kept(rows, "float16", plan)) for plan in LANES)
+    low, scaled, late = (_told(_kept(rows, "float16", plan), rows) for plan in LANES)
     rest = late if late == scaled else f"{scaled} and {late}"
     return f"float16 keeps every row {low}; pre-scaled or with a float32 statistic, {rest}"
 
@@ -90,25 +90,25 @@ def _title(rows: pd.DataFrame) -> str:
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
     rows = _lost(rows[rows["norm"] == "rms"])
-    half = {plan: _told(_kept(rows, "float16", plan)) for plan in LANES}
-    wide = _told(_kept(rows, "bfloat16", "all-low"))
+    half = {plan: _told(_kept(rows, "float16", plan), rows) for plan in LANES}
+    wide = _told(_kept(rows, "bfloat16", "all-low"), rows)
     first = (
-        f"With every step in float16, RMSNorm keeps every row only of inputs whose standard "
-        f"deviation is {half['all-low']}; with a float32 statistic, {half['late']}; with every "
-        f"step in bfloat16, {wide}."
+        f"With every step in float16 RMSNorm keeps every row {half['all-low']} (standard deviation "
+        f"of the inputs); with a float32 statistic {half['late']}; with every step in bfloat16 "
+        f"{wide}."
     )
     said = [first]
     for name in rows["format"].unique():
         mine = rows[rows["format"] == name]
         low, scaled, late = (_kept(rows, name, plan) for plan in LANES)
-        rest = f"{_told(late)} with a float32 statistic"
-        rest += "" if late == scaled else f", {_told(scaled)} if pre-scaled"
+        rest = f"{_told(late, rows)} with a float32 statistic"
+        rest += "" if late == scaled else f", {_told(scaled, rows)} if pre-scaled"
         if low == scaled == late:
             if mine["lost"].any():
-                said.append(f"{name} keeps every row {_told(late)}, in each plan.")
+                said.append(f"{name} keeps every row {_told(late, rows)}, in each plan.")
         else:
             said.append(
-                f"{name} keeps every row {_told(low)} with every step in it, {rest}. "
+                f"{name} keeps every row {_told(low, rows)} with every step in it, {rest}. "
                 f"Arithmetic in it makes rows {_became(mine, low)}."
             )
     return said + _storage(rows) + _eps(rows)
@@ -134,7 +134,7 @@ def _storage(rows: pd.DataFrame) -> list[str]:
     told = []
     for name, mine in late.groupby("format", sort=False):
         ends = [
-            f"{_told((part['k'].min(), part['k'].max()))} "
+            f"{_told((part['k'].min(), part['k'].max()), rows)} "
             f"({joined(word for kind, word in KINDS.items() if part[kind].any())})"
             for part in (mine[mine["k"] < 0], mine[mine["k"] > 0])
             if len(part)
@@ -174,12 +174,19 @@ def _kept(rows: pd.DataFrame, name: str, plan: str) -> tuple[int, int] | None:
     return (near[0], near[-1]) if near else None
 
 
-def _told(ends: tuple[int, int] | None) -> str:
-    """A run in words."""
+def _told(ends: tuple[int, int] | None, rows: pd.DataFrame) -> str:
+    """A run in words; where it ends with the scales measured, that is no end of its own."""
     if ends is None:
-        return "at no scale"
+        return "at no scale measured"
+    first, last = int(rows["k"].min()), int(rows["k"].max())
     low, high = map(power, ends)
-    return f"at {low} alone" if low == high else f"from {low} to {high}"
+    if ends == (first, last):
+        return f"at every scale measured ({low} to {high})"
+    if low == high:
+        return f"at {low} alone"
+    if ends[1] == last:
+        return f"from {low} up"
+    return f"up to {high}" if ends[0] == first else f"from {low} to {high}"
 
 
 def _lost(rows: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from precision_lab import charts
@@ -29,7 +31,7 @@ words = {
     "float32, cast early": "the plan early: the statistic in float32, rounded to the format before "
     "the gain",
     "all in the format": "the plan all-low: every step rounds to the format",
-    "all but the sums": "the same, but sums add in float32",
+    "all but the sums": "the plan all-low, but the sums of the statistic add in float32",
     "all, pre-scaled": "the plan all-low with each row divided by a power of two near its largest "
     "element first",
     **{name: f"the plan of that name: {plans[name].source}" for name in LIBRARIES},
@@ -182,7 +184,7 @@ def _spent(smollm2: pd.DataFrame, *, briefly: bool = False) -> str:
     half = smollm2[smollm2["format"] == "float16"].assign(hit=lambda rows: rows[LOST[0]] > 0)
     counts = half.groupby("lane", sort=False)["hit"].sum()
     told = [
-        f"in {count or 'none'} by {joined(mine.index) if count or not briefly else 'others'}"
+        f"in {count or 'none'} by {_quoted(mine.index) if count or not briefly else 'others'}"
         for count, mine in counts.groupby(-counts, sort=True)
         for count in [-int(count)]
     ]
@@ -200,8 +202,14 @@ def _libraries(*models: pd.DataFrame) -> list[str]:
         for name, plain in LIBRARIES.items():
             if name in worst:
                 most = (worst[name] - worst[plain]).abs().max()
-                told.append(f"{name} within {at_most(most)} ulp of {plain}")
-    return [f"The error of 99 % of outputs, norm by norm: {joined(told)}."]
+                least = "the same" if most == 0 else f"at most {at_most(most)} ulp apart"
+                told.append(f"{name} and {plain} {least}")
+    return [f"What 99 % of outputs stay within, norm by norm: {joined(told)}."]
+
+
+def _quoted(lanes: pd.Index[Any]) -> str:
+    """Names of plans that have commas of their own, in a list."""
+    return joined(f"“{lane}”" for lane in lanes)
 
 
 def _overflowing(smollm2: pd.DataFrame) -> tuple[set[int], set[int], set[int]]:

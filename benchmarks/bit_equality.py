@@ -36,6 +36,8 @@ Rows are ordinary, spread over 2^±12, offset by 300, of size 1e-4, subnormal in
 the format's largest, constant, and with NaN, infinities and zeros of both signs; gains and biases
 have both signs; eps is 1e-6. "Differing" counts outputs that differ in any bit, the sign of a zero
 included; an empty cell is no case of this plan. A dash: not installed here.
+Inputs are contiguous: of column-major rows torch sums in another order, and the sum of a lone row
+of more than 32,768 elements is shared by its threads, where there are several.
 
 flax runs eagerly, without the rows whose squares are subnormal, which XLA flushes to zero. "With a
 rounded root" is XLA with `--xla_cpu_enable_platform_dependent_math=false` and the plan with

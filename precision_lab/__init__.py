@@ -9,6 +9,7 @@ from precision_lab.emulate import Step, emulate
 from precision_lab.errors import ErrorReport, errors
 from precision_lab.files import Capture, Layer, read_capture, write_capture
 from precision_lab.formats import Format, format_of, formats
+from precision_lab.identify import Identified, identify
 from precision_lab.inputs import captures, families, make_bias, make_gain, make_inputs
 from precision_lab.kernels import Kernel, find_kernel
 from precision_lab.norms import Norm, norms
@@ -27,6 +28,7 @@ __all__ = [
     "Capture",
     "ErrorReport",
     "Format",
+    "Identified",
     "InputError",
     "Kernel",
     "Layer",
@@ -49,6 +51,7 @@ __all__ = [
     "find_kernel",
     "format_of",
     "formats",
+    "identify",
     "make_bias",
     "make_gain",
     "make_inputs",

@@ -35,20 +35,26 @@ class Case:
         What is computed.
     plan
         How: the plan's name, its norm and all its switches; empty where a kernel computes.
-    format, weight_format
-        Formats of x, and of gain and bias.
+    format
+        The format of x.
+    weight_format
+        The format of gain and bias.
     eps
         The real number that the norm adds.
-    hidden, rows
-        Shape of x.
+    hidden
+        Elements of a row of x.
+    rows
+        Rows of x.
     source
         ``family:NAME``, or ``capture:NAME:LAYER``; the NAME of a capture file holds its digest.
     parameters
         The family's, all of them.
     seed
-        Of the family's numbers and of gain and bias; 0 where neither is made.
-    gain, bias
-        Rows of `gains` and `biases`, or ``own`` for what was captured.
+        What the family's numbers, the gain and the bias are drawn with; 0 where none is drawn.
+    gain
+        A row of `gains`, or ``own`` for the one that was captured.
+    bias
+        A row of `biases`, or ``own`` for the one that was captured.
     scale
         ``per_tensor`` multiplies x by the power of two that brings its largest element into the
         binade below the format's top one, and eps by its square: the norm stays what it was.

@@ -91,13 +91,18 @@ class Search:
         That both compute.
     format
         Holds x, gain and bias.
+    biased
+        Whether a bias is tried.
     """
 
-    def __init__(self, one: Plan, other: Plan, norm: Norm, format: Format) -> None:
+    def __init__(
+        self, one: Plan, other: Plan, norm: Norm, format: Format, *, biased: bool = True
+    ) -> None:
         # tf32 is held in arrays of float32, whose type does not say it.
         self.plans = one.formats_for(format, format), other.formats_for(format, format)
         self.norm = norm
         self.format = format
+        self.biased = biased
         self.tried = 0
 
     def outputs(self, given: Given) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -149,7 +154,7 @@ class Search:
     def _affine(self) -> Iterable[tuple[float | None, float | None]]:
         """Gains and biases, the simple ones first."""
         gains: list[float | None] = [3.0, 1.5, 1.0 + self.format.epsilon, 0.1]
-        biases: list[float | None] = [1.0, 0.1]
+        biases: list[float | None] = [1.0, 0.1] if self.biased else []
         pairs = [*((gain, None) for gain in gains), *((None, bias) for bias in biases)]
         yield from [*pairs, *product(gains[::3], biases)]
 
@@ -169,10 +174,12 @@ class Search:
         for n in lengths:
             x = make_inputs("normal", rows=min(OUTPUTS // n, MOST_ROWS), hidden=n, seed=SEED)
             gain = self.held(make_gain("random", hidden=n, seed=SEED))
-            bias = self.held(make_bias("random", hidden=n, seed=SEED))
+            affine: list[tuple[Floats | None, Floats | None]] = [(None, None), (gain, None)]
+            if self.biased:
+                affine.append((gain, self.held(make_bias("random", hidden=n, seed=SEED))))
             for offset in OFFSETS:
                 rows = self.format.round(x + offset)
-                for weight, shift in ((None, None), (gain, None), (gain, bias)):
+                for weight, shift in affine:
                     yield Given(rows, weight, shift, self._eps()[0])
 
     # Making it smaller --------------------------------------------------------------------------

@@ -76,25 +76,44 @@ class ErrorReport:
         Elements whose distance was measured: numbers whose truth is a number within the range.
     out_of_range
         Elements whose truth is finite and, to float64, past the largest value.
-    ulp_max, ulp_p50, ulp_p90, ulp_p99, ulp_p999, ulp_mean
-        Of the distances' magnitudes; ``ulp_p999`` is the smallest that 99.9 % do not pass.
+    ulp_max
+        The largest distance from the truth, in ulp, without its sign.
+    ulp_p50
+        The distance that half of the elements do not pass.
+    ulp_p90
+        The distance that 90 % do not pass.
+    ulp_p99
+        The distance that 99 % do not pass.
+    ulp_p999
+        The distance that 99.9 % do not pass.
+    ulp_mean
+        The mean distance, in ulp.
     bias
         The mean of (y − t)/ulp.
     bias_signed
         The mean of sign(t) (y − t)/ulp, in which truncation shows.
-    relative_max, relative_rms
-        Of |y − t|/|t|, where t is not 0.
+    relative_max
+        The largest |y − t|/|t|, where t is not 0.
+    relative_rms
+        The root of the mean square of |y − t|/|t|, where t is not 0.
     absolute_max
-        Of |y − t|.
+        The largest |y − t|.
     correctly_rounded
-        The share of elements that are the truth's correct rounding, NaN and infinity included;
-        those out of range do not count.
+        The share of elements that are the truth's correct rounding, of those whose truth is a
+        number within the range; NaN where there is none, as where the inputs hold NaN or infinity
+        once they are stored.
     kappa_max
         The largest distance from the correct rounding, in values of the format.
-    inf, nan, zero
-        Elements that are so where the correct rounding is not.
-    rows_inf, rows_nan
-        Rows that hold one where their correct rounding holds none.
+    inf
+        Elements that are infinite where the correct rounding is not.
+    nan
+        Elements that are NaN where the correct rounding is not.
+    zero
+        Elements that are zero where the correct rounding is not.
+    rows_inf
+        Rows that hold an infinity where their correct rounding holds none.
+    rows_nan
+        Rows that hold a NaN where their correct rounding holds none.
     rows_zero
         Rows that are all zero where their correct rounding is not.
     worst
@@ -203,7 +222,7 @@ def errors(
     sizes = _sizes(relative[~np.isnan(relative)])
     del relative
     worst = _worst(shape, distance, parts)
-    right, within = counts.pop("right", 0), actual.size - counts["out_of_range"]
+    right, within = counts.pop("right", 0), counts.pop("within", 0)
     measured = distance[np.isfinite(distance)]
     bias = _mean(measured)
     return ErrorReport(
@@ -256,8 +275,13 @@ def _census(
     out = np.isfinite(t) & (np.abs(t) > target.largest)
     is_number, has_number = np.isfinite(y), np.isfinite(expected)
     numbers = is_number & has_number & np.isfinite(t) & ~out
-    equal = (y == expected) | (np.isnan(y) & np.isnan(expected))
-    counts = {"out_of_range": int(out.sum()), "right": int((equal & ~out).sum())}
+    # Without a number as truth nothing is right or wrong: what came before it was lost.
+    within = np.isfinite(t) & ~out
+    counts = {
+        "out_of_range": int(out.sum()),
+        "within": int(within.sum()),
+        "right": int(((y == expected) & within).sum()),
+    }
     for name, is_so in (("inf", np.isinf), ("nan", np.isnan)):
         here, there = is_so(y), is_so(expected)
         counts[name] = int((here & ~there).sum())

@@ -426,6 +426,9 @@ def format_of(array: NDArray[Any]) -> Format:
         If the type is none of the formats'.
     """
     found = BY_DTYPE.get(array.dtype)
+    if found is None and not array.dtype.isnative:
+        own = array.dtype.newbyteorder("=")
+        raise InputError(f"the array type is {array.dtype}, in the other byte order: give {own}")
     if found is None:
         raise unknown("array type", array.dtype, [row.name for row in BY_DTYPE.values()])
     return found

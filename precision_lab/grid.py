@@ -149,9 +149,19 @@ class Sweep:
                 f"computes the norm {' or '.join(self.norm)} of its inputs"
                 if "" in self.exact
                 else f"has the step {' or '.join(self.exact)} on its norm and inputs"
+                f"{self._steps_there_are()}"
             )
             raise InputError(f"the sweep has no case: none of its {what} ({names}) {lacks}")
         return cases
+
+    def _steps_there_are(self) -> str:
+        known = {
+            step
+            for plan, norm in itertools.product(self.plans, self.norm)
+            if computes(plan, norm)
+            for step in steps_of(plan, norm, True, True)
+        }
+        return f": they have {', '.join(filter(known.__contains__, STEPS))}" if known else ""
 
     def _held_against_any(self) -> bool:
         return any(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from precision_lab.reader import opened
 from precision_lab.results_file import OtherResultsError
 from precision_lab.store import Store
+from precision_lab.sweep_differences import what_differs
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -69,6 +70,9 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
     for path in files:
         with opened(files[0]) as first, opened(path) as reader:
             _check_same(first, reader)
+            # Also each row: a new file with half of them would be left behind.
+            for _ in reader.stored():
+                pass
     # `first` is closed: a file that is open for reading cannot be opened for writing.
     with Store(
         out, sweep=first.sweep, cases=first.cases, config=first.config, made_by=first.code
@@ -85,9 +89,10 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
 
 def _check_same(first: Reader, reader: Reader) -> None:
     if reader.sweep != first.sweep:
+        why = what_differs(first.config, reader.config)
         raise OtherResultsError(
             f"{reader.path} holds another sweep ({reader.sweep[:12]}, {reader.cases} cases) than "
-            f"{first.path} ({first.sweep[:12]}, {first.cases} cases)"
+            f"{first.path} ({first.sweep[:12]}, {first.cases} cases){f': {why}' if why else ''}"
         )
     if reader.code != first.code:
         raise OtherResultsError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.disagreement import SEED, Given, Search
+from precision_lab.disagreement import SEED, Given, Search, bits_differ
 from precision_lab.formats import Format, formats
 from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.plans import SWITCHES, Plan, plans
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from precision_lab.norms import Norm
 
+# What two plans can differ in only where there is a bias.
+OF_BIAS = frozenset({"bias", "bias_rounding"})
 ROWS, HIDDEN = 64, 1024
 """The standard inputs: normal rows with a random gain."""
 
@@ -43,6 +45,8 @@ class Example:
         They are of the norm with eps inside the root, and with 1 + g where the plan has that gain.
     exact
         The same before it is rounded, to a float64's precision.
+    one_function
+        Whether both plans are to compute the same, but for roundings.
     """
 
     x: NDArray[Any]
@@ -53,6 +57,7 @@ class Example:
     outputs: tuple[float, float]
     right: tuple[float, float]
     exact: tuple[float, float]
+    one_function: bool = True
 
     @property
     def nearer(self) -> int | None:
@@ -60,7 +65,7 @@ class Example:
 
         None where they are as near, and where the plans are to compute different values.
         """
-        if self.exact[0] != self.exact[1]:
+        if self.exact[0] != self.exact[1] or not self.one_function:
             return None
         away = [abs(y - self.exact[0]) for y in self.outputs]
         one, other = (np.inf if np.isnan(distance) else distance for distance in away)
@@ -82,6 +87,9 @@ class PlanDifferences:
     other_function
         Those switches among them that make it another function of real numbers, not only other
         roundings of the same.
+    not_textbook
+        For each plan, the switches in which it is another function than the textbook's norm, with
+        eps inside the root, of which `Example.right` tells.
     proved
         Whether no input can tell them apart here: the switches that differ mean the same.
     example
@@ -90,7 +98,10 @@ class PlanDifferences:
         How many inputs were looked at for it.
     differing, outputs
         How many outputs differ, of how many, on the standard inputs: normal rows with a random
-        gain, and the first plan's eps.
+        gain, no bias, and the first plan's eps.
+    differing_rounded
+        The same where outputs of different formats are both rounded to that of fewer bits; equal to
+        `differing` where the formats are the same.
     """
 
     plans: tuple[Plan, Plan]
@@ -98,11 +109,24 @@ class PlanDifferences:
     format: Format
     switches: dict[str, tuple[str, str]]
     other_function: tuple[str, ...]
+    not_textbook: tuple[tuple[str, ...], tuple[str, ...]]
     proved: bool
     example: Example | None
     tried: int
     differing: int
     outputs: int
+    differing_rounded: int
+
+    @property
+    def output_formats(self) -> tuple[Format, Format]:
+        """The formats of the plans' outputs."""
+        one, other = (_output(plan, self.format) for plan in self.plans)
+        return one, other
+
+    @property
+    def narrower(self) -> Format:
+        """That of fewer bits among them."""
+        return _narrower(*self.output_formats)
 
 
 def differences(
@@ -113,6 +137,9 @@ def differences(
     format: Format | str = "bfloat16",
 ) -> PlanDifferences:
     """What differs between two plans, with an input that shows it.
+
+    An RMSNorm of the frameworks takes no bias, so none is given to one here, unless the plans
+    differ in nothing but what becomes of a bias.
 
     Parameters
     ----------
@@ -150,8 +177,11 @@ def differences(
         for switch in SWITCHES
         if values[0][switch] != values[1][switch]
     }
-    search = Search(*pair, common, held)
-    proved = _meaning(pair[0], held) == _meaning(pair[1], held)
+    meant = [_meaning(plan, held, common) for plan in pair]
+    apart = {switch for switch in SWITCHES if meant[0][switch] != meant[1][switch]}
+    proved = not apart
+    biased = common.centred or (bool(apart) and apart <= OF_BIAS)
+    search = Search(*pair, common, held, biased=biased)
     found = None if proved else search.find()
     standard = Given(
         x=held.round(make_inputs("normal", rows=ROWS, hidden=HIDDEN, seed=SEED)),
@@ -162,21 +192,42 @@ def differences(
     tried, differ = search.tried, search.differ(standard)
     if found is None and differ.any():
         found = search.smaller(standard.only(int(np.argmax(differ.any(axis=1)))))
-    functions = [_function(plan, common) for plan in pair]
+    functions = [_function(plan, common, biased=biased) for plan in pair]
+    other_function = tuple(
+        switch for switch, value in functions[0].items() if functions[1][switch] != value
+    )
+    one_off, other_off = (_not_textbook(found, common) for found in functions)
     return PlanDifferences(
         plans=pair,
         norm=common,
         format=held,
         switches=switches,
-        other_function=tuple(
-            switch for switch, value in functions[0].items() if functions[1][switch] != value
-        ),
+        other_function=other_function,
+        not_textbook=(one_off, other_off),
         proved=proved,
-        example=None if found is None else _example(search, found),
+        example=None if found is None else _example(search, found, one_function=not other_function),
         tried=tried,
         differing=int(np.count_nonzero(differ)),
         outputs=differ.size,
+        differing_rounded=_differing_rounded(search, standard, differ),
     )
+
+
+def _output(plan: Plan, format: Format) -> Format:
+    return plan.formats_for(format, format).step_formats()["output"]
+
+
+def _narrower(one: Format, other: Format) -> Format:
+    return min(one, other, key=lambda target: (target.bits, target.precision))
+
+
+def _differing_rounded(search: Search, given: Given, differ: NDArray[np.bool_]) -> int:
+    """How many outputs differ once they are of one format."""
+    one, other = (_output(plan, search.format) for plan in search.plans)
+    if one != other:
+        narrow = _narrower(one, other)
+        differ = bits_differ(*(narrow.round(y.astype(np.float64)) for y in search.outputs(given)))
+    return int(np.count_nonzero(differ))
 
 
 def _norm_of(pair: tuple[Plan, Plan], norm: Norm | str | None) -> Norm:
@@ -193,9 +244,11 @@ def _norm_of(pair: tuple[Plan, Plan], norm: Norm | str | None) -> Norm:
     return found
 
 
-def _meaning(plan: Plan, format: Format) -> dict[str, str]:
+def _meaning(plan: Plan, format: Format, norm: Norm) -> dict[str, str]:
     """The switches with one name for what is the same, operation for operation."""
     found = dict(plan.formats_for(format, format).switches)
+    if norm.centred and found["statistic"] == "mean_square":
+        found["statistic"] = "two_pass"
     if found["inverse"] == "pow":
         found["inverse"] = "rsqrt"
     outside = found["eps_place"] in ("outside", "outside_root", "both")
@@ -210,7 +263,7 @@ def _meaning(plan: Plan, format: Format) -> dict[str, str]:
     return found
 
 
-def _function(plan: Plan, norm: Norm) -> dict[str, Any]:
+def _function(plan: Plan, norm: Norm, *, biased: bool) -> dict[str, Any]:
     """What a plan would compute without any rounding, by switch."""
     variance = norm.centred or plan.statistic not in ("mean_square", "two_pass_plus_square")
     return {
@@ -218,11 +271,22 @@ def _function(plan: Plan, norm: Norm) -> dict[str, Any]:
         "divisor": plan.divisor == "n-1",
         "statistic": variance,
         "gain": plan.gain,
-        "bias": plan.bias,
+        "bias": plan.bias if biased else "after_gain",
     }
 
 
-def _example(search: Search, given: Given) -> Example:
+def _not_textbook(function: dict[str, Any], norm: Norm) -> tuple[str, ...]:
+    """The switches that make it another function than the textbook's, whatever its gain."""
+    textbook = {
+        "eps_place": "inside",
+        "divisor": False,
+        "statistic": norm.centred,
+        "bias": "after_gain",
+    }
+    return tuple(switch for switch, value in textbook.items() if function[switch] != value)
+
+
+def _example(search: Search, given: Given, *, one_function: bool) -> Example:
     """The disagreement with both outputs and what is right."""
     x = search.format.cast(given.x[0])
     weight, bias = (
@@ -252,4 +316,5 @@ def _example(search: Search, given: Given) -> Example:
         outputs=(float(found[0][element]), float(found[1][element])),
         right=(rounded[0], rounded[1]),
         exact=(values[0], values[1]),
+        one_function=one_function,
     )

@@ -126,6 +126,8 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Reader]:
     """
     path = Path(path)
     if not look(path, writing=False):
+        if path.exists():
+            raise InputError(f"{path} is empty: nothing was ever measured into it")
         raise InputError(f"there is no results file {path}")
     # A write-ahead log needs a file beside it even for reading. Where the header asks for one and
     # there is none, a copy was taken away from it: it is read as it stands, on any disk.

@@ -14,6 +14,7 @@ import struct
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from precision_lab import canonical
 from precision_lab.table import InputError
 from precision_lab.versions import __version__
 
@@ -136,6 +137,8 @@ def check(connection: sqlite3.Connection, path: Path | None) -> dict[str, str]:
     ------
     InputError
         It is not.
+    ValueError
+        What it says of its sweep is damaged.
     """
     found = statements(connection)
     if not found:
@@ -151,6 +154,9 @@ def check(connection: sqlite3.Connection, path: Path | None) -> dict[str, str]:
             f"{path} was written by precision_lab {meta['version']} and this is {__version__}: "
             "name another file"
         )
+    # Where these are damaged, a ValueError tells it.
+    int(meta["cases"])
+    canonical.decode(meta["config"])
     return meta
 
 

@@ -28,6 +28,7 @@ from precision_lab.results_file import (
     translated,
     verified,
 )
+from precision_lab.sweep_differences import what_differs
 from precision_lab.versions import __version__, code
 
 if TYPE_CHECKING:
@@ -102,10 +103,14 @@ class Store:
                 f"{found['version']} than this ({meta['code']}): name another file"
             )
         if found["sweep"] != meta["sweep"]:
+            why = what_differs(*(canonical.decode(each["config"]) for each in (found, meta)))
             raise OtherResultsError(
                 f"{self.path} holds another sweep ({found['sweep'][:12]}, {found['cases']} cases) "
-                f"than this one ({meta['sweep'][:12]}, {meta['cases']} cases): name another file"
+                f"than this one ({meta['sweep'][:12]}, {meta['cases']} cases)"
+                f"{f', for {why}' if why else ''}: name another file"
             )
+        if found["cases"] != meta["cases"]:
+            raise ValueError(f"it says that its sweep has {found['cases']} cases")
         self._connection.execute("PRAGMA journal_mode = WAL")
         # The first reading holds the file: from here on nobody moves it aside.
         self._one("SELECT value FROM meta WHERE name = ?", "sweep")

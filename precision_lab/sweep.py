@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from precision_lab import canonical, dealing, frames, reader
@@ -18,6 +17,7 @@ from precision_lab.dealing import Deal
 from precision_lab.frames import frame
 from precision_lab.grid import Sweep
 from precision_lab.inputs.draws import whole
+from precision_lab.outcomes import CaseError, Failed, KernelError, Run, error_of
 from precision_lab.reader import Row
 from precision_lab.sources import Source, capture, family
 from precision_lab.store import Store
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Case",
     "CaseError",
+    "Failed",
+    "KernelError",
     "Run",
     "Source",
     "Sweep",
@@ -56,35 +58,6 @@ MEASURE = "precision_lab.measure:measure"
 MOST_JOBS = 64
 # Seconds of work that a kill may cost: the time between two commits.
 COMMIT = 0.2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """What a run came to.
-
-    Parameters
-    ----------
-    cases
-        Of the whole sweep.
-    wanted
-        Of the shard; all cases where there is one only.
-    before, measured, elsewhere
-        How many of those wanted were finished at the start, were measured by this run, and by
-        others meanwhile.
-    sweep
-        What identifies the sweep.
-    """
-
-    cases: int
-    wanted: int
-    before: int
-    measured: int
-    elsewhere: int
-    sweep: str
-
-
-class CaseError(RuntimeError):
-    """Some cases could not be measured; the rows of all others are saved."""
 
 
 def sweep(
@@ -119,11 +92,11 @@ def sweep(
     Raises
     ------
     InputError
-        The grid is empty, or the file holds something else than this sweep; a kernel raised or
-        gave no output, or is a callable of this process and wanted in another or in a file. The
-        rows of all other cases are saved.
+        The grid is empty, or the file holds something else than this sweep; a kernel is a callable
+        of this process and wanted in another or in a file.
     CaseError
-        Some cases could not be measured.
+        Some cases could not be measured; where each of their kernels raised or gave no output,
+        `KernelError`, which is an `InputError` too. The rows of all other cases are saved.
     StoppedError
         The disk is full; the same call goes on from what is saved.
     """
@@ -227,22 +200,23 @@ def _filled(
         report = progress or (lambda _done, _total: None)
         report(deal.before, len(wanted))
         measured = 0
+        failed: list[dict[str, Any]] = []
         if deal.left:
             replies = _together(deal, measure, jobs) if apart else _alone(deal, measure)
             # Closed at once when something is raised, so that no worker outlives this call.
             with closing(replies):
-                measured = _save(replies, store, dict(wanted), deal, report)
-        yield (
-            store,
-            Run(
-                cases=len(cases),
-                wanted=len(wanted),
-                before=deal.before,
-                measured=measured,
-                elsewhere=deal.elsewhere,
-                sweep=digest,
-            ),
+                measured, failed = _save(replies, store, dict(wanted), deal, report)
+        done = Run(
+            cases=len(cases),
+            wanted=len(wanted),
+            before=deal.before,
+            measured=measured,
+            elsewhere=deal.elsewhere,
+            sweep=digest,
         )
+        if failed:
+            raise error_of(failed, dict(wanted), done)
+        yield store, done
 
 
 def _apart(grids: Iterable[Sweep], path: str | os.PathLike[str] | None, *, jobs: int) -> bool:
@@ -266,8 +240,14 @@ def _save(
     cases: Mapping[int, Case],
     deal: Deal,
     report: Progress,
-) -> int:
-    """Save the rows of the replies, a batch a fraction of a second; None is a pause."""
+) -> tuple[int, list[dict[str, Any]]]:
+    """Save the rows of the replies, a batch a fraction of a second; None is a pause.
+
+    Returns
+    -------
+    measured, failed
+        How many there were, and the replies that tell of an error.
+    """
     made_by = canonical.encode(versions())
     measured, told, saved = 0, deal.before, time.monotonic()
     failed: list[dict[str, Any]] = []
@@ -284,7 +264,7 @@ def _save(
             if done != told:
                 report(done, len(cases))
                 told = done
-            if batch and time.monotonic() - saved >= COMMIT:
+            if batch and (reply is None or time.monotonic() - saved >= COMMIT):
                 # Emptied first: rows that could not be saved are not tried again below.
                 batch, rows = [], batch
                 store.add(rows)
@@ -293,17 +273,10 @@ def _save(
         # Also on Ctrl-C: what is measured is kept.
         if batch:
             store.add(batch)
-    if failed:
-        first = min(failed, key=lambda reply: int(reply["position"]))
-        kind = InputError if first["bad_input"] else CaseError
-        raise kind(
-            f"{len(failed)} of {len(cases)} cases could not be measured, the others are saved; "
-            f"the first is {cases[first['position']].text}: {first['error']}"
-        )
-    if told != len(cases):
+    if told != len(cases) and not failed:
         # Others finished the last ones.
         report(len(cases), len(cases))
-    return measured
+    return measured, failed
 
 
 def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> Row:
@@ -329,3 +302,5 @@ def _together(deal: Deal, measure: str, jobs: int) -> Generator[dict[str, Any] |
     """Measure in worker processes."""
     with Workers(measure, jobs, deal) as workers:
         yield from workers.answers(idle=COMMIT)
+        # What is measured is saved before the workers end, however long that takes.
+        yield None

@@ -8,14 +8,12 @@ does: also when the process that started it was killed.
 from __future__ import annotations
 
 import importlib
-import os
-import signal
 import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import canonical
+from precision_lab import canonical, processes
 from precision_lab.cases import Case
 from precision_lab.table import InputError
 
@@ -49,24 +47,17 @@ def answer(position: int, case: Case, measure: Measure) -> dict[str, Any]:
 
 def main(name: str) -> None:
     """Answer the cases on standard input until it ends."""
-    # Ctrl-C reaches every process of the terminal; this one leaves when its parent says so.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What a measured function prints must not end up among the answers, nor may it read the cases.
-    with (
-        os.fdopen(os.dup(0), encoding="ascii") as cases,
-        os.fdopen(os.dup(1), "w", encoding="ascii") as answers,
-        open(os.devnull, "rb") as nothing,  # noqa: PTH123 - no path
-    ):
-        os.dup2(nothing.fileno(), 0)
-        os.dup2(2, 1)
+    with processes.pipes() as (cases, answers):
         measure = measure_named(name)
         try:
             print(canonical.encode({"ready": True}), file=answers, flush=True)
-            for line in cases:
+            for line in processes.lines(cases):
                 question = canonical.decode(line)
                 case = Case(**question["case"])
                 reply = answer(question["position"], case, measure)
                 print(canonical.encode(reply), file=answers, flush=True)
-        except BrokenPipeError:
-            # The parent is gone. Leave without flushing into the broken pipe once more.
-            os._exit(1)
+        except OSError:
+            # The parent is gone, or this is a fork of a kernel's. Leave without flushing into the
+            # broken pipe once more.
+            processes.leave()

@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes: started, fed, replaced when they die, ended.
-
-They are plain subprocesses that speak JSON lines over pipes. Nothing is forked, so threads and
-accelerators of the calling program are safe, and no script needs a `__main__` guard.
-"""
+"""Worker processes: started, fed with lines of JSON, replaced when they die, ended."""
 
 from __future__ import annotations
 
-import os
 import queue
-import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter, deque
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from precision_lab import canonical
+from precision_lab import canonical, processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,33 +22,10 @@ if TYPE_CHECKING:
 _AHEAD = 2
 # A case that kills this many workers is given up.
 _TRIES = 2
+# Seconds that an ended process has for what is left of it.
+_GRACE = 5
 # Seconds after which a kernel that gives no answer is taken to hang; plans always end.
 PATIENCE = 300.0
-# The module search path is handed over, so that a worker imports what its parent would.
-_START = """
-import sys
-sys.path[:] = sys.argv[2:]
-from precision_lab.sweep_worker import main
-main(sys.argv[1])
-"""
-
-
-@contextmanager
-def interrupts_kept_back() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach, from their first instruction on.
-
-    It reaches every process of the terminal, also one whose Python is just starting and would die
-    of it with a traceback. A new process inherits which signals are blocked; here an interrupt
-    waits until they are as before.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Worker:
@@ -77,20 +47,17 @@ class Worker:
         self._since = 0.0
         # One thread each, whatever NumPy is linked against: the workers share the cores.
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        with interrupts_kept_back():
-            self.process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
-                [sys.executable, "-c", _START, measure, *sys.path],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**threads, **os.environ},
-            )
+        self.process = processes.start(
+            "precision_lab.sweep_worker", "main", measure, environment=threads
+        )
         self._reader = threading.Thread(target=self._listen, args=(answers,), daemon=True)
         self._reader.start()
 
     def _listen(self, answers: queue.SimpleQueue[tuple[Worker, bytes]]) -> None:
         assert self.process.stdout is not None  # noqa: S101
-        for line in self.process.stdout:
-            answers.put((self, line))
+        with self.process.stdout as lines:
+            for line in lines:
+                answers.put((self, line))
         # An empty line says that the process has ended.
         answers.put((self, b""))
 
@@ -115,17 +82,20 @@ class Worker:
         measures_kernel = self.ready and self.at_hand and self.at_hand[0][1].kernel
         if measures_kernel and time.monotonic() - self._since > PATIENCE:
             self.hangs = True
-            self.process.kill()
+            processes.kill(self.process)
+        elif self.process.poll() is not None:
+            # What it has started may hold its pipes, so that its answers would not end.
+            processes.kill(self.process)
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
-        self.process.kill()
+        """End the process and what it has started, whatever they are doing."""
+        processes.kill(self.process)
         self.process.wait()
-        self._reader.join()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None  # noqa: S101
-            with suppress(BrokenPipeError):
-                pipe.close()
+        # What has left its session may still hold the pipe; nobody waits for that.
+        self._reader.join(timeout=_GRACE)
+        assert self.process.stdin is not None  # noqa: S101
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
 
 
 class Workers:
@@ -211,10 +181,9 @@ class Workers:
         self._workers.remove(worker)
         # Its answers end a moment before it does; its own exit code is wanted, not that of a kill.
         with suppress(subprocess.TimeoutExpired):
-            worker.process.wait(timeout=5)
+            worker.process.wait(timeout=_GRACE)
         worker.end()
-        code = worker.process.returncode
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        code, how = worker.process.returncode, processes.ending(worker.process)
         left = [*worker.at_hand, *worker.todo]
         if not worker.ready:
             # One that ended by itself would do so again; one that was killed may have had bad luck.

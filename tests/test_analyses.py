@@ -181,20 +181,30 @@ def test_the_map_shows_what_saves_float16():
     """Every step in float16 loses rows first, pre-scaling and a float32 statistic later."""
     headline = load("overflow_map").findings(rows_of("overflow_map"))[0]
     ends = re.findall(r"from (2[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+) to (2[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", headline)
-    (low, high), (also_low, late), wide = [tuple(map(power, pair)) for pair in ends]
+    (low, high), (also_low, late) = [tuple(map(power, pair)) for pair in ends]
     assert -32 < low == also_low < high < late < 16
-    assert (-32, 20) == wide
+
+
+def test_the_ends_of_what_was_measured_are_no_limits():
+    """bfloat16 loses nothing at any scale; float8 in 5 bits of exponent loses rows to the last."""
+    first, *others = load("overflow_map").findings(rows_of("overflow_map"))
+    assert first.endswith("in bfloat16 at every scale measured (2⁻³² to 2²⁰).")
+    assert any("in float16 up to 2⁻²⁸ (all zeros) and from 2¹⁶ up (NaN)" in text for text in others)
+    assert not any("to 2²⁰" in text for text in others)
+    wide = rows_of("overflow_map")
+    some = wide.assign(total_rows_lost=wide["total_rows_lost"].mask(wide["parameter_scale"] < 1, 0))
+    assert "in float16 RMSNorm keeps every row up to 2" in load("overflow_map").findings(some)[0]
 
 
 def test_the_map_tells_both_ends():
     """What storing loses at the low end is told beside what overflows at the high end."""
     rows, findings = rows_of("overflow_map"), load("overflow_map").findings
-    storing = "Storing inputs loses rows that no plan brings back: in float16 from 2⁻³² to "
+    storing = "Storing inputs loses rows that no plan brings back: in float16 up to 2⁻"
     assert any(text.startswith(storing) for text in findings(rows))
     kept = rows.assign(
         total_rows_lost=rows["total_rows_lost"].where(rows["parameter_scale"] > 1, 0)
     )
-    assert "is from 2⁻³² to" in findings(kept)[0]
+    assert "keeps every row up to 2" in findings(kept)[0]
     assert not any(storing in text for text in findings(kept))
 
 

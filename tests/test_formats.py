@@ -151,6 +151,13 @@ def test_values_of_wide_formats_are_refused():
         formats["float32"].values()
 
 
+def test_an_array_in_the_other_byte_order():
+    """It is told so, by the name of the type that it would have here."""
+    turned = np.zeros(1, np.dtype(np.float32).newbyteorder())
+    with pytest.raises(InputError, match=r"is [<>]f4, in the other byte order: give float32$"):
+        format_of(turned)
+
+
 def test_a_format_of_an_array_is_found_by_its_type():
     """`format_of` finds each type's format and names the nearest for others."""
     assert list(BY_DTYPE.values()) == [format_of(np.zeros(1, row.dtype)) for row in HELD]

@@ -301,7 +301,9 @@ class TestRefusals:
 
     def test_no_plan_has_the_step(self):
         """A step that is nowhere is told with the plans that were asked."""
-        with pytest.raises(InputError, match=r"none of its plans \(late\) has the step prescale"):
+        with pytest.raises(
+            InputError, match=r"plans \(late\) has the step prescale .*: they have upc"
+        ):
             Sweep(exact="prescale").cases()
 
     def test_a_misspelt_axis(self):

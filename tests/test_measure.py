@@ -53,6 +53,15 @@ def forget() -> None:
 class TestNumbers:
     """Each column says what its name says."""
 
+    def test_what_is_lost_as_it_is_stored_is_not_right(self):
+        """Rows that are NaN in storage have no share of right ones, and count as lost in total."""
+        inputs = family("normal", scale=1e4)
+        row = measure(only(formats="float8_e4m3fn", inputs=inputs))
+        assert math.isnan(row["arithmetic_ulp_max"])
+        assert math.isnan(row["arithmetic_correctly_rounded"])
+        assert (0, 4) == (row["arithmetic_rows_lost"], row["total_rows_lost"])
+        assert 0.0 == row["total_correctly_rounded"]
+
     def test_correct_rounding_is_seen(self):
         """A float64 statistic with one cast rounds correctly: half an ulp, everywhere."""
         exact = dict.fromkeys(

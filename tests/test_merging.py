@@ -91,7 +91,9 @@ def test_other_sweeps(shards, tmp_path):
     """Files of two sweeps are told apart before a row is moved."""
     other, out = tmp_path / "other.sqlite", tmp_path / "out.sqlite"
     run(Sweep(rows=1, hidden=3), other, measure="standins:numbers")
-    with pytest.raises(OtherResultsError, match=r"other.sqlite holds another sweep .*1.sqlite"):
+    with pytest.raises(
+        OtherResultsError, match=r"other.sqlite holds another sweep .*1.sqlite .*: .*hidden is 3"
+    ):
         merge(out, [*shards, other])
     assert not out.exists()
     with pytest.raises(OtherResultsError, match=r"other.sqlite holds another sweep"):
@@ -124,6 +126,16 @@ def test_two_cases_in_one_place(shards, tmp_path):
             "FROM rows)")  # fmt: skip
     with pytest.raises(InputError, match=r"2.sqlite is damaged: it has another case in a place"):
         merge(tmp_path / "out.sqlite", shards)
+
+
+def test_a_damaged_shard(shards, tmp_path):
+    """No row of any is moved, and no new file is left behind."""
+    with closing(sqlite3.connect(shards[2])) as connection:
+        connection.execute("UPDATE rows SET result = '3'")
+        connection.commit()
+    with pytest.raises(InputError, match=r"3.sqlite is damaged"):
+        merge(tmp_path / "out.sqlite", shards)
+    assert not (tmp_path / "out.sqlite").exists()
 
 
 def test_a_killed_shard(shards, whole, tmp_path):

@@ -89,10 +89,48 @@ def test_another_function(switches, expected):
     assert expected == differences("late", LATE.replace(**switches)).other_function
 
 
+@pytest.mark.parametrize(
+    "other",
+    ["early", LATE.replace(order="kahan"), "rmsnorm-paper-torch", "trt-llm-rms-norm"],
+)
+def test_an_rms_norm_gets_no_bias(other):
+    """None in the example, however long it was looked for."""
+    found = differences("late", other)
+    assert found.example is not None
+    assert found.example.bias is None
+    # Those that differ in a bias alone cannot be told apart without one.
+    fused = differences("late", LATE.replace(bias_rounding="fused"))
+    assert fused.example.bias is not None
+    assert differences("late", "early", norm="layer").example is not None
+
+
+def test_outputs_of_other_formats():
+    """Float32 beside bfloat16 differs nearly everywhere, and once rounded nowhere."""
+    found = differences("late", "llama-cpp-rms-cpu")
+    assert ["bfloat16", "float32"] == [target.name for target in found.output_formats]
+    assert ("bfloat16", 0) == (found.narrower.name, found.differing_rounded)
+    assert found.differing > 0.99 * found.outputs
+    same = differences("late", "early")
+    assert 0 < same.differing == same.differing_rounded
+
+
+def test_what_is_right_is_the_textbook():
+    """Which plan is not of the textbook's function, and then no plan is the nearer one."""
+    found = differences("rmsnorm-paper-torch", "late")
+    assert (("eps_place",), ()) == found.not_textbook
+    assert found.example.right[0] == found.example.right[1]
+    assert found.example.nearer is None
+    assert ((), ()) == differences("late", "early").not_textbook
+    welford = differences("late", LATE.replace(statistic="welford"))
+    assert ((), ("statistic",)) == welford.not_textbook
+
+
 def test_a_layer_norm_is_about_the_mean_anyway():
     """For a layer norm the variance is no other function."""
     other = LATE.replace(statistic="welford")
     assert () == differences("late", other, norm="layer").other_function
+    assert differences("late", LATE.replace(statistic="two_pass"), norm="layer").proved
+    assert not differences("late", LATE.replace(statistic="two_pass"), norm="rms").proved
 
 
 @pytest.mark.parametrize(

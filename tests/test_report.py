@@ -554,6 +554,14 @@ def test_outputs_that_were_not_rounded_are_no_worst_cases():
     assert [] == worst_cases(rows[rows["output_format"] == "float64"])
 
 
+def test_worst_cases_say_in_which_format_the_error_is():
+    """Where outputs have another format than inputs both are told; else the one."""
+    wide = plans["late"].replace(output_format="float32", name="wide")
+    rows = sweep(Sweep(plans=(wide, "late"), formats="bfloat16", hidden=64, rows=2))
+    told = {cell["norm, plan, format"].text for cell in worst_cases(rows)}
+    assert {"rms, wide, bfloat16 in, float32 out", "rms, late, bfloat16"} == told
+
+
 def test_analyses_beside_the_package_come_first(monkeypatch, tmp_path):
     """A checkout's analyses are run; an installed package runs its own, not a stranger's folder."""
     package = tmp_path / "precision_lab"

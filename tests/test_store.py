@@ -250,6 +250,21 @@ class TestRefusals:
                     reading()
 
     @pytest.mark.parametrize(
+        ("name", "value"), [("config", "[{"), ("cases", "many"), ("cases", "1000")]
+    )
+    def test_what_is_said_of_the_sweep(self, path, name, value):
+        """Damage there is told to whoever goes on, and to readers where they can see it."""
+        opened(path).close()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))
+            connection.commit()
+        with pytest.raises(InputError, match=r"is damaged .*restore a copy$"):
+            opened(path)
+        if value != "1000":
+            with pytest.raises(InputError, match=r"is damaged"), opened_file(path):
+                pass
+
+    @pytest.mark.parametrize(
         "statement",
         [
             "CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END",
@@ -305,7 +320,7 @@ class TestRefusals:
         with pytest.raises(InputError, match="there is no results file"):
             read(path)
         path.touch()
-        with pytest.raises(InputError, match="there is no results file"):
+        with pytest.raises(InputError, match="is empty: nothing"):
             read(path)
         # A process that was killed before its first write leaves such a file.
         with opened(path) as store:

@@ -56,6 +56,17 @@ def test_the_parent_hears_of_its_interrupts(monkeypatch):
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
+def test_a_worker_that_cannot_begin(capfd):
+    """It ends, and says what Python says."""
+    case = SMALL.cases()[0]
+    with (
+        Workers("no_such_module:f", 1, [[(0, case)]]) as workers,
+        pytest.raises(RuntimeError, match="exit code 1 before it measured anything"),
+    ):
+        list(workers.answers(idle=60))
+    assert "No module named 'no_such_module'" in capfd.readouterr().err
+
+
 @posix
 @pytest.mark.parametrize("deaths", [1, 2])
 def test_a_worker_killed_before_it_is_ready(monkeypatch, deaths):

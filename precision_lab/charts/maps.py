@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from precision_lab.charts import drawing
-from precision_lab.charts.drawing import ALARM, GRID, INK, PAPER, SAFE, Chart
+from precision_lab.charts.drawing import ALARM, GRID, INK, PAPER, SAFE, VIOLET, Chart
 from precision_lab.charts.strips import ON_COLOR
 from precision_lab.charts.words import percent
 
@@ -25,7 +25,9 @@ LINE = 11.0  # points of a line of a column's name
 # Under dark letters and, on a dark screen, under light ones.
 FAINT, FULL = 0.05, 0.6
 # Of each kind of cell in turn: its colour and that of letters on it.
-TONES = ((ALARM, ON_COLOR), (GRID, INK), ("#56b4e9", ON_COLOR), (SAFE, PAPER))
+TONES = (
+    (ALARM, ON_COLOR), (GRID, INK), ("#56b4e9", ON_COLOR), (SAFE, PAPER), (VIOLET, ON_COLOR),
+)  # fmt: skip
 
 
 @drawing.styled()
@@ -61,7 +63,7 @@ def tiles(
     kind
         Column of the kind of a cell.
     kinds
-        The kinds that have a colour, four at most, and what each means; others stay blank.
+        The kinds that have a colour, five at most, and what each means; others stay blank.
     text
         Column of what is written into a cell.
     blank

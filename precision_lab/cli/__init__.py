@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 DONE, CHECK_FAILED, BAD_INPUT, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+SET = (
+    " It belongs to precision-lab steps PLAN --set SWITCH=VALUE; plans diff takes 'PLAN "
+    "SWITCH=VALUE', and a sweep's file tables of switches."
+)
+"""What is said where a command has no --set."""
 GO_ON = {"report", "sweep"}
 """Commands that go on where they were interrupted."""
 
@@ -131,7 +136,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         return complain(str(error), BAD_INPUT)
     except click.ClickException as error:
-        return complain(error.format_message(), BAD_INPUT)
+        return complain(error.format_message() + hint(error), BAD_INPUT)
     except StoppedError as error:
         return complain(str(error), STOPPED)
     except (KeyboardInterrupt, click.Abort):
@@ -144,6 +149,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return complain(f"{message}; make room, and the same command goes on", STOPPED)
         return complain(message, BAD_INPUT)
     return code if isinstance(code, int) else DONE
+
+
+def hint(error: click.ClickException) -> str:
+    """What to add to an error of click's own."""
+    is_set = isinstance(error, click.NoSuchOption) and error.option_name == "--set"
+    return SET if is_set else ""
 
 
 def discard_output() -> None:

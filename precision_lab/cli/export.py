@@ -10,6 +10,9 @@ import click
 from precision_lab.cli.output import columns
 from precision_lab.table import InputError
 
+# What an export is never called, and what stands beside results files.
+SOURCES = (".toml", ".py", ".sqlite")
+
 
 @click.command("export")
 @click.argument("file", metavar="FILE.sqlite", required=False)
@@ -43,6 +46,8 @@ def command(file: str | None, *, wanted: str | None, out: str | None, listed: bo
         raise InputError("parquet is no text: name a file with --out")
     if out and Path(out).exists() and Path(file).exists() and Path(out).samefile(file):
         raise InputError(f"{out} is the results file itself: name another file")
+    if out and Path(out).exists() and Path(out).suffix in SOURCES:
+        raise InputError(f"{out} is there and no earlier export: name another file")
     pieces = export(file, format=name)
     with opened(file) as results:
         missing = results.cases - results.count()

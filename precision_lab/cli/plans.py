@@ -219,7 +219,10 @@ def show_switches() -> None:
         click.echo(f"{switch['name']} = {' | '.join(values)}")
         text = f"{switch['meaning']} In late: {switch['late']}."
         click.echo(textwrap.indent(textwrap.fill(text.strip(), WIDTH - 4), "    "))
-    click.echo("\nSet one with --set SWITCH=VALUE. `precision-lab formats` lists the formats.\n")
+    click.echo(
+        "\nSet one with precision-lab steps PLAN --set SWITCH=VALUE, or in a sweep's file: plans ="
+        '\n[{ plan = "PLAN", SWITCH = "VALUE" }]. `precision-lab formats` lists the formats.\n'
+    )
     columns(
         ("order", "what it is", "rule"),
         ((order["name"], order["description"], order["rule"]) for order in known_orders()),

@@ -62,6 +62,9 @@ def show_switches(found: PlanDifferences) -> None:
         click.echo(f"{names[0]} and {names[1]} have the same switches.")
         return
     facts(zip("AB", names, strict=True))
+    one, other = found.output_formats
+    if one != other:
+        click.echo(f"\nA gives {one.name}, B {other.name}: outputs of other formats.")
     click.echo()
     columns(
         ("switch", "", "value", "which is"),
@@ -102,13 +105,10 @@ def show_example(found: PlanDifferences) -> None:
 
 def told(found: PlanDifferences, example: Example) -> Iterable[tuple[str, Format, float, float]]:
     """Each plan's name, its output format, its output and what would be right."""
-    for plan, y, right in zip(found.plans, example.outputs, example.right, strict=True):
-        yield plan.name, output_format(plan, found.format), y, right
-
-
-def output_format(plan: Plan, held: Format) -> Format:
-    """The format of a plan's outputs for inputs of a format."""
-    return plan.formats_for(held, held).step_formats()["output"]
+    for plan, target, y, right in zip(
+        found.plans, found.output_formats, example.outputs, example.right, strict=True
+    ):
+        yield plan.name, target, y, right
 
 
 def show_input(example: Example, held: Format) -> None:
@@ -149,8 +149,19 @@ def conclusion(found: PlanDifferences) -> list[tuple[str, str]]:
     if found.example is not None and found.example.nearer is not None:
         name = found.plans[found.example.nearer].name
         lines.append(("nearer", f"{name} is nearer to the exact value there"))
-    share = found.differing / found.outputs
-    count = f"{found.differing:,} of {found.outputs:,} outputs differ ({share:.3%})"
+    if found.example is not None and any(found.not_textbook):
+        others = " and ".join(
+            f"{plan.name} has its own {', '.join(switches)}"
+            for plan, switches in zip(found.plans, found.not_textbook, strict=True)
+            if switches
+        )
+        lines.append(("right", f"the textbook's {found.norm.title}, eps inside the root; {others}"))
+    if found.example is not None and found.example.bias is not None and not found.norm.centred:
+        lines.append(("bias", f"they differ in nothing else; {found.norm.title} usually has none"))
+    count = f"{found.differing_rounded:,} of {found.outputs:,} outputs differ"
+    count += f" ({found.differing_rounded / found.outputs:.3%})"
+    if len(set(found.output_formats)) > 1:
+        count += f" once both are rounded to {found.narrower.name}"
     where = f"normal rows, random gain, {found.norm.name}, {found.format.name}"
     lines.append(("share", f"{count}: {where}"))
     if one.eps_default != other.eps_default:
@@ -179,7 +190,13 @@ def data(found: PlanDifferences) -> dict[str, Any]:
         "proved_equal": found.proved,
         "rows_tried": found.tried,
         "example": None if example is None else example_data(found, example),
+        "not_textbook": {
+            plan.name: list(switches)
+            for plan, switches in zip(found.plans, found.not_textbook, strict=True)
+        },
+        "output_formats": [target.name for target in found.output_formats],
         "differing": found.differing,
+        "differing_rounded": found.differing_rounded,
         "outputs": found.outputs,
         "eps_defaults": [plan.eps_default for plan in found.plans],
     }

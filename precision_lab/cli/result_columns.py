@@ -66,7 +66,10 @@ LAST = {
     "key": "The digest of the case.",
 }
 BEFORE = "but against the truth of the inputs before they were rounded"
-LOST = "Rows that hold NaN or infinity, or zeros alone, where the rounded truth does not."
+LOST = (
+    "Rows that hold NaN or infinity, or zeros alone, where the rounded truth does not; not those "
+    "that were lost as they were stored, which total_rows_lost counts too."
+)
 
 
 def result_columns() -> dict[str, str]:

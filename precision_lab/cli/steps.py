@@ -7,6 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from precision_lab.cli import numbers, rows
 from precision_lab.cli.output import as_json, columns, emit, facts
@@ -285,9 +286,10 @@ def conclusion(found: Steps, lost: int) -> list[tuple[str, str]]:
         ("exact", f"{found.exact[element]:.17g}"),
     ]
     if report.measured:
-        count = round(report.correctly_rounded * report.count)
+        within = np.abs(found.exact) <= found.format.largest
+        count = np.count_nonzero(found.output.astype(float)[within] == found.rounded[within])
         of = ", for the inputs as stored" if lost else ""
-        lines.append(("row", f"{count} of {report.count} correctly rounded{of}"))
+        lines.append(("row", f"{count} of {np.count_nonzero(within)} correctly rounded{of}"))
     if lost:
         those = "an input" if lost == 1 else f"{lost} inputs"
         lines.append(("overflow", f"first in stored: {those} before any step"))

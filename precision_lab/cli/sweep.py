@@ -3,18 +3,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from precision_lab.cli.output import as_json, emit, facts
 from precision_lab.table import InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from precision_lab.sweep import CaseError, Failed, Run
+
 SUFFIX = ".sqlite"
 SHARD = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
-CHECK_FAILED = 1
+CHECK_FAILED, BAD_INPUT = 1, 2
 
 
 @click.command("sweep")
@@ -50,11 +57,13 @@ def command(
     """Measure every case of the grid that CONFIG.toml describes.
 
     A run that was stopped, by whatever, goes on where it was when it is started again, and several
-    may fill one file at the same time. Exit code 1 if cases could not be measured, 2 if a kernel of
-    the file raised or gave no output; all others are saved.
+    may fill one file at the same time. Where cases could not be measured all others are saved, and
+    each kernel that failed is named: exit code 2 if all of them raised or gave no output, 1 if one
+    ended its process or hung.
     """
     from precision_lab.config import read_config
     from precision_lab.progress import show
+    from precision_lab.results_file import OtherResultsError
     from precision_lab.sweep import CaseError, run
 
     part = read_shard(shard)
@@ -70,21 +79,14 @@ def command(
                 progress=progress,
             )
     except CaseError as error:
-        click.echo(f"precision-lab: {error}", err=True)
-        ctx.exit(CHECK_FAILED)
+        complain(error)
+        if as_json and error.run:
+            emit(data(found.name, path, part, error.run, error.failed))
+        ctx.exit(BAD_INPUT if isinstance(error, InputError) else CHECK_FAILED)
+    except OtherResultsError as error:
+        raise InputError(f"{error} (--out {free(path)})") from error
     if as_json:
-        emit(
-            {
-                "name": found.name,
-                "file": str(path),
-                "sweep": done.sweep,
-                "cases": done.cases,
-                "shard": {"number": part[0], "of": part[1], "cases": done.wanted},
-                "before": done.before,
-                "measured": done.measured,
-                "elsewhere": done.elsewhere,
-            }
-        )
+        emit(data(found.name, path, part, done, ()))
         return
     here = "" if part == (1, 1) else f", {done.wanted} of them in shard {part[0]} of {part[1]}"
     others = f", {done.elsewhere} by other processes" if done.elsewhere else ""
@@ -95,6 +97,47 @@ def command(
             ("measured", f"{done.measured} now, {done.before} before{others}"),
         ]
     )
+
+
+def data(
+    name: str, path: Path, part: tuple[int, int], done: Run, failed: Sequence[Failed]
+) -> dict[str, Any]:
+    """What a run came to, as plain data."""
+    return {
+        "name": name,
+        "file": str(path),
+        "sweep": done.sweep,
+        "cases": done.cases,
+        "shard": {"number": part[0], "of": part[1], "cases": done.wanted},
+        "before": done.before,
+        "measured": done.measured,
+        "elsewhere": done.elsewhere,
+        "failed": [dataclasses.asdict(one) for one in failed],
+    }
+
+
+def complain(error: CaseError) -> None:
+    """Say what failed: in one line, or where there are several plans and kernels in one each."""
+    if len(error.failed) < 2 or error.run is None:
+        click.echo(f"precision-lab: {error}", err=True)
+        return
+    count = sum(one.cases for one in error.failed)
+    click.echo(
+        f"precision-lab: {count} of {error.run.wanted} cases could not be measured, the others are "
+        "saved; the first of each:",
+        err=True,
+    )
+    for one in error.failed:
+        cases = "1 case" if one.cases == 1 else f"{one.cases} cases"
+        click.echo(f"  {one.name}, {cases}: {one.error}", err=True)
+
+
+def free(path: Path) -> Path:
+    """A name for another results file beside this one."""
+    number = 2
+    while (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
+        number += 1
+    return other
 
 
 def read_shard(text: str | None) -> tuple[int, int]:

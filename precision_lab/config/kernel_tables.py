@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from precision_lab.config.kinds import Names, at, checked, convert, items, real
-from precision_lab.kernels import Kernel, find_kernel
+from precision_lab.kernels import Kernel, Probe
 from precision_lab.plans import plans
 from precision_lab.table import InputError
 
@@ -29,7 +29,7 @@ class KernelTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kernels(values: Any, folder: Path) -> list[Kernel]:
-    """What the key `kernels` holds, found and imported.
+    """What the key `kernels` holds, found by a process of their own that imports them.
 
     Parameters
     ----------
@@ -38,17 +38,23 @@ def kernels(values: Any, folder: Path) -> list[Kernel]:
     folder
         Where paths of files start.
     """
+    with Probe() as probe:
+        return _kernels(values, folder, probe)
+
+
+def _kernels(values: Any, folder: Path, probe: Probe) -> list[Kernel]:
     found = []
     for place, value in items(values, "kernels"):
         if isinstance(value, str):
             with at(place):
-                found.append(_found(value, folder=folder))
+                found.append(_found(value, probe, folder=folder))
             continue
         table = convert(value, KernelTable, place)
         with at(f"{place}.weight_offset"):
             offset = real(table.weight_offset)
         find = partial(
             _found,
+            probe=probe,
             folder=folder,
             name=table.name,
             framework=table.framework,
@@ -60,7 +66,7 @@ def kernels(values: Any, folder: Path) -> list[Kernel]:
     return found
 
 
-def _found(where: str, **told: Any) -> Kernel:
+def _found(where: str, probe: Probe, **told: Any) -> Kernel:
     if where in plans:
         raise InputError(f"{where} is a plan: list it among the plans")
-    return find_kernel(where, **told)
+    return probe.find(where, **told)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from precision_lab.bounds import STEPS
 from precision_lab.cases import OWN
 from precision_lab.config.input_tables import InputGrid, input_grids
 from precision_lab.config.kernel_tables import kernels
@@ -248,14 +249,18 @@ def _check_used(
 
 def _check_formats(axes: Mapping[str, list[Any]]) -> None:
     """Refuse a step that no plan has, and a format that nothing takes."""
+    known = {
+        step
+        for norm in axes["norm"]
+        for plan in axes["plans"]
+        if computes(plan, norm)
+        for step in steps_of(plan, norm, True, True)
+    }
     for step in filter(None, axes["exact"]):
-        if not any(
-            step in steps_of(plan, norm, True, True)
-            for norm in axes["norm"]
-            for plan in axes["plans"]
-            if computes(plan, norm)
-        ):
-            raise InputError(f"exact: none of the sweep's plans has the step {step}")
+        if step not in known:
+            have = ", ".join(name for name in STEPS if name in known)
+            told = f"they have {have}" if have else "a kernel has none that are known"
+            raise InputError(f"exact: none of the sweep's plans has the step {step}: {told}")
     for format in axes["formats"]:
         if any(kernel.takes(format) for kernel in axes["kernels"]):
             continue

@@ -25,6 +25,7 @@ from precision_lab.kernels.kernel import (
     check_choice,
 )
 from precision_lab.kernels.loading import load
+from precision_lab.kernels.neighbours import digest
 from precision_lab.kernels.torch_layouts import in_any_layout
 from precision_lab.norms import norms
 from precision_lab.plans import plans
@@ -242,7 +243,7 @@ def _written(where: str, folder: Path | None) -> dict[str, Any]:
             "name": name,
             "source": f"{path.name}:{name}",
             "where": found,
-            "digest": _digest(path, ""),
+            "digest": digest(path),
             "function": function,
         }
     function = load(where)

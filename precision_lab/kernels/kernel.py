@@ -14,6 +14,7 @@ from precision_lab.formats import format_of
 from precision_lab.kernels import torch as bridge
 from precision_lab.kernels.declared import NOTHING, Declared
 from precision_lab.kernels.loading import RefusedError, findable, guarded, said
+from precision_lab.kernels.processor import put_back, rounding_kept
 from precision_lab.kernels.torch_layouts import LayoutError
 from precision_lab.table import InputError, unknown
 from precision_lab.truth import flushes_subnormals
@@ -50,7 +51,8 @@ class Kernel:
     version
         Of torch or onnxruntime, "" for a NumPy kernel.
     digest
-        SHA-256 of the code: of its file, or of its module's file and version.
+        SHA-256 of the code: of its file and the modules of its folder that they import, or of its
+        module's file and version.
     norm
         The one that it computes, "" for whichever it is asked for.
     weight_offset
@@ -133,6 +135,7 @@ class Kernel:
         try:
             with (
                 findable(self.where.rpartition(":")[0]),
+                rounding_kept(doing),
                 guarded(doing),
                 np.errstate(all="ignore"),
             ):
@@ -145,6 +148,8 @@ class Kernel:
                 raise LayoutError(f"{doing}: {error.__cause__}") from error
             raise InputError(f"{doing} raised {error}{_hint(self.function, error)}") from error
         if flushes_subnormals():
+            # The cases after this one are not to suffer for it.
+            put_back()
             raise InputError(
                 f"{doing} left the processor flushing subnormal numbers to zero, so that no truth "
                 "can be computed beside it: let it put that back"
@@ -173,6 +178,11 @@ class Kernel:
             raise InputError(
                 f"{doing} gave {told.removeprefix('builtins.')}, not {wanted}: {advice}, or a dict "
                 "that has y"
+            )
+        if isinstance(given, np.ma.MaskedArray) and np.any(given.mask):
+            raise InputError(
+                f"{doing} gave an array of which {np.count_nonzero(given.mask)} elements are "
+                "masked: give y.filled(nan), or its data"
             )
         try:
             y = bridge.array(given) if self.framework == "torch" else np.asarray(given)

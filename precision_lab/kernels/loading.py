@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import signal
 import sys
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+from precision_lab.kernels.neighbours import loaded, own_modules
+from precision_lab.kernels.processor import rounding_kept
 from precision_lab.table import InputError, the_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
     Function: TypeAlias = Callable[..., Any]
 
@@ -56,7 +61,8 @@ def load(where: str) -> Function:
 
 def _module(place: str) -> ModuleType:
     try:
-        with findable(place), guarded(f"importing {place}"):
+        doing = f"importing {place}"
+        with findable(place, anew=True), rounding_kept(doing), guarded(doing), _kept_alive():
             if not place.endswith(".py"):
                 return importlib.import_module(place)
             # Run as a script of this name would be, but not as the main one.
@@ -66,14 +72,26 @@ def _module(place: str) -> ModuleType:
         raise InputError(message) from error
 
 
+class _AsItIs(SourceFileLoader):
+    """Compiles the file whenever it is loaded: bytecode tells edits of one second not apart."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
 def _module_of_file(path: Path) -> ModuleType:
     # A name of its own: a file called numpy.py must not stand in for NumPy from here on.
-    spec = importlib.util.spec_from_file_location(f"{path.stem}_under_test", path)
+    name = f"{path.stem}_under_test"
+    loader = _AsItIs(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None or spec.loader is None:
         raise ImportError(path)
     module = importlib.util.module_from_spec(spec)
     # Dataclasses look their own module up, while it runs and afterwards.
     sys.modules[spec.name] = module
+    loaded(path, module)
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -83,20 +101,47 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 @contextmanager
-def findable(place: str) -> Iterator[None]:
+def findable(place: str, *, anew: bool = False) -> Iterator[None]:
     """Let a module find its neighbours: those of a file, or of the working directory.
 
-    A command looks in neither; a script is run with its own folder first.
+    A command looks in neither; a script is run with its own folder first. What a file imports from
+    there no other file sees. With `anew` it is imported anew.
     """
-    folder = str(Path(place).resolve().parent if place.endswith(".py") else Path.cwd())
+    path = Path(place).resolve() if place.endswith(".py") else None
+    folder = str(path.parent if path else Path.cwd())
     importlib.invalidate_caches()
     sys.path.insert(0, folder)
     try:
-        yield
+        with own_modules(path, anew=anew) if path else nullcontext():
+            yield
     finally:
         # The module may have changed the path itself.
         if folder in sys.path:
             sys.path.remove(folder)
+
+
+class EndedError(BaseException):
+    """A file tried to end the process as it was imported."""
+
+
+@contextmanager
+def _kept_alive() -> Iterator[None]:
+    """Make `os._exit`, which nothing can catch, an exception for this process.
+
+    Processes that are forked meanwhile end by it as they always do.
+    """
+    really, here = os._exit, os.getpid()
+
+    def _exit(status: int) -> NoReturn:
+        if os.getpid() != here:
+            really(status)
+        raise EndedError(f"os._exit({status})")
+
+    os._exit = _exit
+    try:
+        yield
+    finally:
+        os._exit = really
 
 
 class RefusedError(Exception):
@@ -117,11 +162,16 @@ def guarded(doing: str) -> Iterator[None]:
         Where it tries to end the process: that is no answer.
     """
     streams = sys.stdout, sys.stderr
+    # Nobody interrupts a process that ignores it.
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     try:
         with redirect_stdout(sys.stderr):
             yield
-    except KeyboardInterrupt:
-        raise
+    except KeyboardInterrupt as error:
+        if not ignored:
+            raise
+        message = f"{doing} ended in {said(error)}, which is neither an answer nor an error"
+        raise InputError(message) from error
     except Exception as error:
         raise RefusedError(said(error)) from error
     except BaseException as error:

@@ -93,7 +93,8 @@ def array(tensor: Any) -> NDArray[Any]:
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in TYPES:
         raise InputError(f"a tensor of {tensor.dtype} is of no format")
-    plain = tensor.detach().cpu()
+    # Signs that are put off until they are read are in no memory yet.
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
     if name in SHARED:
         found: NDArray[Any] = plain.numpy()
         return found

@@ -124,13 +124,17 @@ def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:
 def _worst(row: Mapping[Hashable, Any]) -> dict[str, Cell]:
     """One line of the table of worst cases."""
     scaled = ", scaled" if row["scale"] == "per_tensor" else ""
+    held = f"{row['format']}{scaled}"
+    if row["output_format"] != row["format"]:
+        # The error is in ulp of what comes out.
+        held += f" in, {row['output_format']} out"
     lost = row["arithmetic_rows_lost"]
     size = f"{lost} of {row['rows']} rows lost" if lost else number(row["size"])
     return {
         "error, ulp": Cell(size, "number", "inf" if lost else ""),
         "computed": Cell(short(row["worst_actual_hex"]), "code"),
         "correctly rounded": Cell(short(row["worst_expected_hex"]), "code"),
-        "norm, plan, format": Cell(f"{row['norm']}, {row['plan']}, {row['format']}{scaled}"),
+        "norm, plan, format": Cell(f"{row['norm']}, {row['plan']}, {held}"),
         "inputs": Cell(_inputs(row), "wide"),
         "row, column": Cell(f"{row['worst_row']}, {row['worst_column']}", "number"),
         "x": Cell(short(row["worst_x_hex"]), "code"),

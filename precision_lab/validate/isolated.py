@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import queue
 import subprocess
-import sys
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -17,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from precision_lab import processes
 from precision_lab.kernels.declared import Declared
 from precision_lab.table import InputError
 from precision_lab.validate import wire
 from precision_lab.validate.running import Outcome
-from precision_lab.workers import interrupts_kept_back
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,13 +43,6 @@ TWICE = 2
 """And so often at one hidden size: then it is not called at that size again."""
 
 # The module search path is handed over, so that the process imports what its parent would.
-_START = """
-import sys
-sys.path[:] = sys.argv[1:]
-from precision_lab.validate.child import main
-main()
-"""
-
 
 class Isolated:
     """A kernel that is called in a process of its own.
@@ -180,12 +172,7 @@ class _Process:
     """One process, and a thread that listens to it."""
 
     def __init__(self) -> None:
-        with interrupts_kept_back():
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
-                [sys.executable, "-c", _START, *sys.path],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )
+        self._process = processes.start("precision_lab.validate.child", "main")
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()
@@ -231,7 +218,7 @@ class _Process:
 
     def end(self) -> None:
         """End it."""
-        self._process.kill()
+        processes.kill(self._process)
         self._process.wait()
         # A process that the kernel started may hold the pipe: then the listener is left behind.
         self._reader.join(timeout=1)

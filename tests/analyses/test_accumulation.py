@@ -76,12 +76,13 @@ def test_the_headline_tells_the_longest_rows():
     """The errors of the longest rows, of both orders, in both formats."""
     found = load("accumulation").findings(rows())[0]
     longest = rows()[rows()["hidden"] == max(SIZES)]
-    told = [float(text) for text in re.findall(r"[\d.]+(?:e-\d+)?(?= in [bf]|;|\.$)", found)]
+    told = [float(text) / 100 for text in re.findall(r"[\d.]+(?:e-\d+)?(?= % in [bf])", found)]
+    assert 4 == len(told)
     for name, errors in longest.groupby("plan_sum_format"):
         for order in ("sequential", "pairwise"):
             error = errors.loc[errors["plan_order"] == order, ERROR].item()
             assert np.isclose(error, told, rtol=5e-3).any(), (name, order)
-    assert found.startswith("4,096 squares summed in turn: r errs by")
+    assert found.startswith("4,096 squares added one after the other: 1/rms is off by")
 
 
 def test_pairs_beat_sums_in_turn():

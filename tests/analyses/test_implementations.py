@@ -59,14 +59,29 @@ def test_digests_agree_where_outputs_do(format):
             assert (found[one] == found[other]) == (names[one, layer] == names[other, layer])
 
 
-def test_the_headline_counts_plans_and_results():
+def made(norm, format):
+    """The rows of implementations that keep the format of their inputs; no definitions."""
+    part = rows()[(rows()["norm"] == norm) & (rows()["format"] == format)]
+    keeps = part["output_format"] == format
+    return part[keeps & ~part["plan"].isin(["late", "early", "all-low"])]
+
+
+def test_the_headline_counts_implementations_and_outputs():
     """RMSNorm in bfloat16 first; other outputs make another count."""
-    assert findings()[0].startswith("RMSNorm in bfloat16: ")
-    part = rows()[(rows()["norm"] == "rms") & (rows()["format"] == "bfloat16")]
-    results = part.groupby("plan")["outputs_digest"].agg(tuple).nunique()
-    assert f"{part['plan'].nunique()} plans, {results} results" in findings()[0]
+    part = made("rms", "bfloat16")
+    count, outputs = (
+        part["plan"].nunique(), part.groupby("plan")["outputs_digest"].agg(tuple).nunique()
+    )  # fmt: skip
+    start = f"RMSNorm in bfloat16: {count} implementations give {outputs} different outputs; "
+    assert findings()[0].startswith(start)
     same = load("implementations").findings(rows().assign(outputs_digest="0"))
-    assert f"{part['plan'].nunique()} plans, 1 results" in same[0]
+    assert f"{count} implementations give 1 different outputs" in same[0]
+
+
+def test_the_page_is_short():
+    """A headline and six sentences at most, none of them long."""
+    assert len(findings()) <= 7
+    assert max(map(len, findings())) < 300
 
 
 def test_casts_are_told_apart():
@@ -77,17 +92,65 @@ def test_casts_are_told_apart():
     assert 1 < early < low
 
 
-def test_groups_are_those_of_the_facts():
+@pytest.mark.parametrize(("norm", "name"), [("rms", "RMSNorm"), ("layer", "LayerNorm")])
+def test_the_worst_error_names_who_makes_it(norm, name):
+    """The largest of both formats, cast before the gain."""
+    told = next(text for text in findings() if text.startswith(f"Different outputs of {name}: "))
+    both = [made(norm, format) for format in TYPES]
+    worst = max(part.loc[part["plan_cast"] == "early", "arithmetic_ulp_max"].max() for part in both)
+    found = re.search(r"([\d.,]+) ulp cast before the gain \(([\w-]+)\)", told)
+    assert np.isclose(worst, float(found[1].replace(",", "")), rtol=5e-3)
+    counts = [part.groupby("plan")["outputs_digest"].agg(tuple).nunique() for part in both]
+    assert f"{counts[0]} in bfloat16 and {counts[1]} in float16; " in told
+
+
+def test_outputs_in_another_format_are_told_apart():
+    """llama.cpp writes float32: in no figure, in no table, and far nearer than late."""
+    told = next(text for text in findings() if "write float32" in text)
+    assert re.search(r": llama-cpp-rms-cpu and llama-cpp-rms-cuda \(", told)
+    for mine, late in re.findall(r"\(([\d.e-]+); late ([\d.e-]+)\)", told):
+        assert float(mine) < float(late) / 10
+    analysis = load("implementations")
+    shown = "".join(chart.alt for chart in analysis.figures(rows()))
+    listed = [str(line) for table in analysis.tables(rows()) for line in table.lines]
+    assert "llama-cpp" not in shown + "".join(listed)
+    kept = rows().assign(output_format=rows()["format"])
+    assert "llama-cpp" in "".join(chart.alt for chart in analysis.figures(kept))
+    assert not any("write float32" in text for text in analysis.findings(kept))
+
+
+def groups(format):
+    """The implementations of each line of the table of RMSNorm, in sets, with the other cells."""
+    tables = load("implementations").tables(rows())
+    table = next(one for one in tables if one.title.startswith(f"RMSNorm in {format}: "))
+    return [
+        (set(line["implementations"].text.split(", ")), {k: c.text for k, c in line.items()})
+        for line in table.rows
+    ]
+
+
+@pytest.mark.parametrize("format", list(TYPES))
+def test_groups_are_those_of_the_facts(format):
     """hf-llama casts before the gain as Meta's own does; hf-olmo2 and torch's cast at the end."""
-    groups = next(text for text in findings() if text.startswith("RMSNorm, the same bits"))
-    groups = [group.partition(" (the worst")[0] for group in groups.partition(": ")[2].split("; ")]
-    names = [set(re.split(r", | and ", group)) for group in groups]
+    names = [names for names, _ in groups(format)]
     llama = next(group for group in names if "hf-llama" in group)
     assert {"early", "hf-t5", "meta-llama", "mistral", "apex-rms-norm"} <= llama
     torch = next(group for group in names if "torch-rms-norm" in group)
     assert {"hf-olmo2", "hf-gemma3n"} <= torch
     assert not llama & torch
-    assert all(len(group) > 1 for group in names)
+    assert len(set.union(*names)) == sum(map(len, names))
+
+
+def test_a_line_of_the_table_has_a_letter_errors_and_losses():
+    """Those that share outputs have a letter; rows are lost by those that square in float16."""
+    for names, line in groups("float16"):
+        assert (len(names) == 1) == (line["outputs"] == "alone")
+        worst = rows()[rows()["plan"].isin(names) & (rows()["format"] == "float16")]
+        worst = worst[(worst["norm"] == "rms") & (worst["arithmetic_rows_lost"] == 0)]
+        told = float(line["worst error, ulp"])
+        assert np.isclose(worst["arithmetic_ulp_max"].max(), told, rtol=5e-3)
+        if names & {"hf-llama", "all-low"}:
+            assert ("none" if "hf-llama" in names else "12 of 40") == line["rows lost"]
 
 
 def test_rows_are_lost_where_float16_cannot_square():
@@ -96,14 +159,15 @@ def test_rows_are_lost_where_float16_cannot_square():
     model = captures["smollm2"].load()
     squares = [np.square(model.layer(name).x.astype(np.float64)) for name in kept]
     lost = sum(int(((x.max(axis=1) >= 2**16) | (x.sum(axis=1) >= 2**16)).sum()) for x in squares)
-    told = [text for text in findings() if "loses rows" in text]
+    told = [text for text in findings() if text.startswith("Lost are ")]
     assert 1 == len(told)
-    assert f"all-low ({lost} of 40)" in told[0]
-    assert f"torch-2.4-rms-norm ({lost} of 40)" in told[0]
+    assert f"{lost} of 40 rows of RMSNorm in float16 by " in told[0]
+    assert "all-low" in told[0]
+    assert "torch-2.4-rms-norm" in told[0]
     assert "hf-llama" not in told[0]
     more = rows()["arithmetic_rows_lost"].mask(rows()["plan"] == "hf-llama", 2)
     said = load("implementations").findings(rows().assign(arithmetic_rows_lost=more))
-    assert any("hf-llama (8 of 40)" in text for text in said)
+    assert any("8 of 40 rows of RMSNorm in float16 by hf-llama" in text for text in said)
 
 
 def test_a_letter_marks_the_same_bits():

@@ -22,6 +22,12 @@ def test_every_column_of_a_result_is_explained(lab):
         assert f"\n{name} " in ran.out
 
 
+def test_no_two_columns_share_a_meaning():
+    """Each says what it is and not what its group is."""
+    told = list(result_columns().values())
+    assert [] == [text for text in told if told.count(text) > 1]
+
+
 def test_a_file_or_the_columns(lab):
     """Without a file and without `--columns` there is nothing to export."""
     ran = lab("export")

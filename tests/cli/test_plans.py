@@ -108,6 +108,30 @@ def test_diff_shows_an_input(lab):
     assert formats["bfloat16"].round(one["exact"]) == one["right"]
 
 
+def test_diff_says_what_it_compares(lab):
+    """Formats of outputs that differ come first; whose right is shown; an RMSNorm's own bias."""
+    text = lab("plans", "diff", "late", "llama-cpp-rms-cpu").out
+    assert text.index("A gives bfloat16, B float32") < text.index("switch ")
+    assert "0 of 65,536 outputs differ (0.000%) once both are rounded to bfloat16" in text
+    text = lab("plans", "diff", "rmsnorm-paper-torch", "late").out
+    assert "the textbook's RMSNorm, eps inside the root; rmsnorm-paper-torch has its own" in text
+    assert "nearer" not in text
+    data = lab("plans", "diff", "rmsnorm-paper-torch", "late", "--json").data
+    assert {"rmsnorm-paper-torch": ["eps_place"], "late": []} == data["not_textbook"]
+    assert data["differing"] == data["differing_rounded"] > 0
+    text = lab("plans", "diff", "late", "late bias_rounding=fused").out
+    assert "they differ in nothing else; RMSNorm usually has none" in text
+
+
+@pytest.mark.parametrize("command", [["plans"], ["plans", "diff", "late", "early"], ["sweep"]])
+def test_where_set_belongs(lab, command):
+    """Commands that have no --set name the one that has."""
+    ran = lab(*command, "--set", "x=1")
+    assert (2, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
+    assert "precision-lab steps PLAN --set SWITCH=VALUE" in ran.err
+    assert "steps PLAN" not in lab(*command, "--sat", "x=1").err
+
+
 def test_diff_takes_switches(lab):
     """A name followed by switches is that plan changed."""
     found = lab("plans", "diff", "late", "late order=kahan sum_format=fp16", "--json").data
@@ -180,6 +204,7 @@ def test_every_switch_is_explained(lab):
         assert len(row["meaning"]) > 10
         assert row["late"] == plans["late"].switches[row["name"]]
     assert [row["name"] for row in data["orders"]] == list(orders)
-    for told in ("lanes:WxV, W a power of two", "blocked:B", "wider:FORMAT", "In late: inside."):
+    for told in ("lanes:WxV, W a power of two", "blocked:B", "wider:FORMAT", "In late: inside.",
+                 "precision-lab steps PLAN --set SWITCH=VALUE"):  # fmt: skip
         assert told in text
     assert lab("plans", "late", "--switches").code == 2

@@ -73,12 +73,12 @@ class TestSweep:
         assert 64 == len(data.pop("sweep"))
         assert {
             "name": "my", "file": "my.sqlite", "cases": CASES,
-            "before": 0, "measured": wanted, "elsewhere": 0,
+            "before": 0, "measured": wanted, "elsewhere": 0, "failed": [],
         } == data  # fmt: skip
         assert 0 < wanted < CASES
 
     def test_cases_that_fail(self, lab, monkeypatch):
-        """All others are saved; exit 1, in one sentence."""
+        """All others are saved; exit 1, each plan named once, in JSON too."""
         broken = {"broken": True}
 
         def measure(case):
@@ -88,13 +88,71 @@ class TestSweep:
 
         monkeypatch.setattr("precision_lab.measure.measure", measure)
         ran = lab("sweep", "my.toml", "--jobs", 1, "--quiet")
-        assert (1, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
-        assert "4 of 16 cases could not be measured, the others are saved; the first is" in ran.err
-        assert "ZeroDivisionError: no such thing" in ran.err
+        assert (1, "", 3) == (ran.code, ran.out, ran.err.count("\n"))
+        first, late, early = ran.err.splitlines()
+        assert "4 of 16 cases could not be measured, the others are saved; the first of" in first
+        assert late.startswith("  late, 2 cases: ZeroDivisionError: no such thing")
+        assert early.startswith("  early, 2 cases: ZeroDivisionError: no such thing")
         assert 12 == len(read("my.sqlite"))
+        told = lab("sweep", "my.toml", "--jobs", 1, "--quiet", "--json")
+        assert (1, 12, 0) == (told.code, told.data["before"], told.data["measured"])
+        assert [("late", "plan", 2, True), ("early", "plan", 2, True)] == [
+            (one["name"], one["kind"], one["cases"], one["crashed"]) for one in told.data["failed"]
+        ]
         broken.clear()
         broken["broken"] = False
         assert "measured  4 now, 12 before" in lab("sweep", "my.toml", "--jobs", 1).out
+
+    @pytest.mark.parametrize(
+        ("dies", "told"),
+        [
+            ("raise TypeError('no such type')", "raised TypeError: no such type"),
+            ("import os; os._exit(7)", "the process that measured it ended with exit code 7"),
+        ],
+    )
+    def test_kernels_that_fail(self, lab, folder, monkeypatch, dies, told):
+        """Each once with its cases; exit 2 where all raised or gave nothing, 1 after a crash."""
+        monkeypatch.undo()
+        monkeypatch.chdir(folder)
+        code = 1 if "exit" in dies else 2
+        (folder / "k.py").write_text(
+            f"def one(x, w, b, eps):\n    return None\ndef two(x, w, b, eps):\n    {dies}\n"
+            "def good(x, w, b, eps):\n    return x\n"
+        )
+        (folder / "k.toml").write_text(
+            'version = 1\nkernels = ["k.py:one", "k.py:two", "k.py:good"]\nhidden = 3\nrows = 1\n'
+            "seeds = [0, 1]\n"
+        )
+        ran = lab("sweep", "k.toml", "--jobs", 1, "--quiet", "--json")
+        assert (code, 3) == (ran.code, ran.err.count("\n"))
+        assert ran.err.startswith("precision-lab: 4 of 6 cases could not be measured")
+        assert "\n  one, 2 cases: the kernel one (k.py:one) gave None" in ran.err
+        assert "\n  two, 2 cases: " in ran.err
+        assert told in ran.err
+        failed = ran.data["failed"]
+        assert [("one", "kernel", 2, False), ("two", "kernel", 2, code == 1)] == [
+            (one["name"], one["kind"], one["cases"], one["crashed"]) for one in failed
+        ]
+        assert (2, 6) == (ran.data["measured"], ran.data["cases"])
+
+    def test_a_kernel_that_was_edited(self, lab, folder):
+        """It is named, with the file that its new rows can go into."""
+        (folder / "k.py").write_text("def one(x, w, b, eps):\n    return x\n")
+        (folder / "k.toml").write_text('version = 1\nkernels = "k.py:one"\nhidden = 3\n')
+        assert 0 == lab("sweep", "k.toml", "--jobs", 1).code
+        (folder / "k.py").write_text("def one(x, w, b, eps):\n    return x + 0\n")
+        ran = lab("sweep", "k.toml", "--jobs", 1, "--quiet")
+        assert (2, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
+        words = ", for the kernel one was edited since: name another file (--out k-2.sqlite)\n"
+        assert ran.err.endswith(words)
+
+    def test_a_kernel_that_ends_the_process(self, lab, folder):
+        """Imported, its file leaves no silence behind, but a sentence."""
+        (folder / "k.py").write_text("import os\nos._exit(0)\n")
+        (folder / "k.toml").write_text('version = 1\nkernels = "k.py:one"\n')
+        ran = lab("sweep", "k.toml")
+        assert (2, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
+        assert "k.py ended in EndedError: os._exit(0)" in ran.err
 
     def test_an_interrupt(self, lab, monkeypatch):
         """Ctrl-C keeps what was measured; exit 130, and the same command goes on."""
@@ -147,6 +205,20 @@ class TestSweep:
             assert words in ran.err
         assert before == names(folder)
 
+    def test_an_export_replaces_no_source(self, lab, folder):
+        """Sweep files, kernels and results stay; an earlier export is replaced."""
+        lab("sweep", "my.toml", "--jobs", 1)
+        for name in ("my.toml", "norms.py", "other.sqlite"):
+            path = folder / name
+            before = path.read_bytes() if path.exists() else b"mine"
+            path.write_bytes(before)
+            ran = lab("export", "my.sqlite", "--out", name)
+            assert (2, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
+            assert f"{name} is there and no earlier export" in ran.err
+            assert before == path.read_bytes()
+        for _ in range(2):
+            assert 0 == lab("export", "my.sqlite", "--out", "my.csv").code
+
     def test_another_sweep_in_the_file(self, lab, folder):
         """Two sweeps do not mix, and the first stays as it was."""
         lab("sweep", "my.toml", "--jobs", 1)
@@ -155,6 +227,9 @@ class TestSweep:
         ran = lab("sweep", "my.toml", "--jobs", 1, "--quiet")
         assert (2, "") == (ran.code, ran.out)
         assert "holds another sweep" in ran.err
+        assert "for hidden is 6, was 5: name another file (--out my-2.sqlite)" in ran.err
+        (folder / "my-2.sqlite").touch()
+        assert "(--out my-3.sqlite)" in lab("sweep", "my.toml", "--jobs", 1, "--quiet").err
         assert before == (folder / "my.sqlite").read_bytes()
 
     def test_a_strangers_database(self, lab, folder):

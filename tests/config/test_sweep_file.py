@@ -312,7 +312,7 @@ class TestRefusals:
             (f"version = 1\nseeds = {'[' * 5000}", "no TOML"),
             ("version = 1\ngains = 'randm'", "gains: unknown gain 'randm': the nearest is random"),
             ("version = 1\nexact = 'sqare'", "exact: unknown step 'sqare': the nearest are square"),
-            ("version = 1\nexact = ['none', 'fold']", "exact: none of the .* has the step fold"),
+            ("version = 1\nexact = ['none', 'fold']", "exact: none .* step fold: they have upcast"),
             ("version = 1\nagainst = 'erly'", "against: unknown plan 'erly'"),
             ("version = 1\nexakt = 'sum'", "unknown key 'exakt': the nearest is exact"),
             ("version = 1\nscales = 'tensor'", "scales: unknown scale 'tensor'.*per_tensor"),

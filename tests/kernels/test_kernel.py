@@ -53,6 +53,18 @@ def test_called_with_arrays_and_a_float(file):
     assert type(arguments[3]) is float
 
 
+def test_masked_arrays():
+    """Elements that are masked are no outputs; an array that masks none is one."""
+
+    def masks(x, weight, bias, eps):
+        return np.ma.masked_array(x, mask=x.astype(float) < eps)
+
+    kernel = find_kernel(masks)
+    assert np.array_equal(X, kernel(X, eps=0.0))
+    with pytest.raises(InputError, match=r"of which 3 elements are masked: give y\.filled"):
+        kernel(X, eps=2.5)
+
+
 def test_records(file, monkeypatch):
     """A kernel says where it came from and a digest of its code, and is found again by that."""
     kernel = find_kernel(f"{file}:mine", name="my own", norm="rms", weight_offset=1)

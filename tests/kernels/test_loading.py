@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 import pytest
 
 from precision_lab.conformance import conformance, libraries, load
-from precision_lab.kernels.loading import said
+from precision_lab.kernels.loading import guarded, said
 from precision_lab.table import InputError
 
 HERE = "precision_lab.conformance"
@@ -56,6 +58,7 @@ HELD = {"formats": ["e4m3fn"], "sources": ["float32"]}
     [
         ("import sys\nsys.exit(0)\n", "importing .* ended in SystemExit: 0"),
         ("raise GeneratorExit\n", "importing .* ended in GeneratorExit"),
+        ("import os\nos._exit(4)\n", r"importing .* ended in EndedError: os._exit\(4\)"),
         ("def f(values, name):\n    raise SystemExit\n", "rounding to .* ended in SystemExit"),
         (
             "def f(values, name):\n    if len(values) > 1:\n        raise SystemExit(0)\n" + GOOD,
@@ -71,11 +74,40 @@ def test_code_under_test_cannot_end_the_check(text, message, tmp_path):
     assert "\n" not in str(told.value)
 
 
+def test_a_fork_of_code_under_test_may_end(tmp_path):
+    """`os._exit` ends processes that are forked as a file is imported, and is put back."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    really = os._exit
+    (tmp_path / "forks.py").write_text(
+        "import os\nchild = os.fork()\nif not child:\n    os._exit(5)\n"
+        "def f():\n    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+    )
+    assert 5 == load(f"{tmp_path}/forks.py:f")()
+    assert really is os._exit
+
+
 def test_code_under_test_can_be_interrupted(tmp_path):
     """Control-C while it runs stays an interrupt."""
     (tmp_path / "waits.py").write_text("def f(values, name):\n    raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         conformance(f"{tmp_path}/waits.py:f", **HELD)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.default_int_handler])
+def test_an_interrupt_where_there_are_none(handler):
+    """In a process that ignores them it is the code's own doing, whatever it does about them."""
+
+    def interrupts():
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(InputError, match=r"this ended in KeyboardInterrupt"), guarded("this"):
+            interrupts()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_what_code_under_test_prints_is_no_output(tmp_path, capsys):

@@ -83,6 +83,13 @@ def test_gradients_are_left_behind(torch):
     assert [2.0] == bridge.array(torch.nn.Parameter(torch.tensor([2.0]))).tolist()
 
 
+def test_signs_that_are_put_off(torch):
+    """A view whose sign is in no memory yet is read with it."""
+    turned = torch.complex(torch.zeros(3), torch.ones(3)).conj().imag
+    assert turned.is_neg()
+    assert [-1.0] * 3 == bridge.array(turned).tolist()
+
+
 def test_no_cuda_is_one_sentence(monkeypatch, tmp_path, torch):
     """A device that is not there is told before anything is measured."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
