@@ -23,8 +23,8 @@ def what_differs(before: Any, now: Any) -> str:
     Returns
     -------
     str
-        Such as ``the kernel plain was edited since; hidden is 6, was 5``; "" where nothing of the
-        kind is found.
+        Such as ``the kernel plain was edited since, or a module beside it; hidden is 6, was 5``;
+        "" where nothing of the kind is found.
     """
     if not (_are_grids(before) and _are_grids(now)):
         return ""
@@ -67,7 +67,8 @@ def _kernels(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
         fields = [field for field in {**was, **now} if was.get(field) != now.get(field)]
         if fields == ["digest"]:
             is_file = str(now.get("source", "")).partition(":")[0].endswith(".py")
-            what = "edited since" if is_file else "edited since, or its package"
+            beside = "a module beside it" if is_file else "its package"
+            what = f"edited since, or {beside}"
             edited.setdefault((f"was {what}", f"were {what}"), []).append(name)
             continue
         changes = [

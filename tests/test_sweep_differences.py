@@ -40,7 +40,10 @@ def kernels(*rows):
             stored(hidden=1, rows=1, seeds=1, eps=1.0), stored(hidden=2, rows=2, seeds=2, eps=2.0),
             "eps is 2.0, was 1.0; hidden is 2, was 1; rows is 2, was 1; 1 more differ",
         ),
-        (kernels(KERNEL), kernels({**KERNEL, "digest": "b"}), "the kernel mine was edited since"),
+        (
+            kernels(KERNEL), kernels({**KERNEL, "digest": "b"}),
+            "the kernel mine was edited since, or a module beside it",
+        ),
         (
             kernels(MODULES), kernels({**MODULES, "digest": ""}),
             "the kernel mine was edited since, or its package",
@@ -52,7 +55,7 @@ def kernels(*rows):
         (kernels(KERNEL), kernels(), "the kernel mine is gone"),
         (
             kernels(KERNEL, OTHER), kernels(*({**row, "digest": "b"} for row in (KERNEL, OTHER))),
-            "the kernels mine, other were edited since",
+            "the kernels mine, other were edited since, or a module beside it",
         ),
         (kernels(), kernels(KERNEL), "the kernel mine is new"),
         (None, stored(), ""),

@@ -143,7 +143,10 @@ class TestSweep:
         (folder / "k.py").write_text("def one(x, w, b, eps):\n    return x + 0\n")
         ran = lab("sweep", "k.toml", "--jobs", 1, "--quiet")
         assert (2, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
-        words = ", for the kernel one was edited since: name another file (--out k-2.sqlite)\n"
+        words = (
+            ", for the kernel one was edited since, or a module beside it: name another file"
+            " (--out k-2.sqlite)\n"
+        )
         assert ran.err.endswith(words)
 
     def test_a_kernel_that_ends_the_process(self, lab, folder):
