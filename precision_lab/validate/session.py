@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.probes import probes
 from precision_lab.validate.failures import Failure, Wrong, told
 from precision_lab.validate.limits import unsupported
 from precision_lab.validate.measuring import signed_errors
@@ -92,12 +93,18 @@ class Session:
         """Outputs that were judged."""
         return sum(outcome.y.size for outcome in self.outcomes if outcome.y is not None)
 
+    @property
+    def _no_rows_asked(self) -> bool:
+        """Whether all calls were of probes whose point is that there are no rows, and answered."""
+        names = {call.probe for call in self.calls}
+        empty = all(name in probes and probes[name].rows == 0 for name in names)
+        return bool(names) and empty and self.judged == len(self.calls)
+
     def conclude(self) -> tuple[tuple[Failure, ...], tuple[str, ...]]:
         """What is wrong, and what the kernel does not take."""
         lacking, covered = unsupported(self.calls, self.outcomes)
         failures = [*self._values(), *self._raised(covered), *self._beside()]
-        asked = not self.calls or any(call.inputs.x.size for call in self.calls)
-        if not failures and not self.outputs and (asked or not self.judged):
+        if not failures and not self.outputs and not self._no_rows_asked:
             why = next((f": {o.raised}: {o.message}" for o in self.outcomes if o.raised), "")
             failures.append(
                 Failure(kind="nothing", probe="", message=f"none of the calls was answered{why}")

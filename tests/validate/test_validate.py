@@ -214,6 +214,8 @@ def test_a_run_in_which_nothing_was_judged_fails():
     assert not verdict.passed
     assert verdict.schedule is None
     assert not validate(rms, rows=[0], probes=["normal"]).passed
+    assert validate(rms, probes=["rows-0"]).passed
+    assert not validate(never, probes=["rows-0"]).passed
 
 
 def test_a_plan_as_the_standard():
@@ -223,7 +225,15 @@ def test_a_plan_as_the_standard():
     verdict = validate(planned("early"), plan=order, **FEW)
     assert kinds(verdict) == {"plan"}
     assert validate(planned("late"), plan="late", bits=True, **FEW).plan == "late"
-    assert validate(rms, plan="late", **FEW).passed
+
+    def near(x, weight, bias, eps):
+        """The plan's steps, but for the order in which NumPy adds."""
+        f = x.astype(F32)
+        total = np.mean(f * f, -1, keepdims=True, dtype=F32) + F32(eps)
+        y = f * (1 / np.sqrt(total.astype(np.float64))).astype(F32)
+        return (y if weight is None else y * weight.astype(F32)).astype(x.dtype)
+
+    assert validate(near, plan="late", **FEW).passed
     assert not validate(rms, format="float32", plan="late", bits=True, hidden=[130]).passed
     assert validate(planned("hf-gemma"), plan="hf-gemma", weight_offset=1.0, **FEW).passed
     with pytest.raises(InputError, match="weight_offset=1"):
