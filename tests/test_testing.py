@@ -125,10 +125,11 @@ def test_specimens_fail(name):
 @pytest.fixture
 def plugin(pytester):
     """A session with the plugin, and kernels to test."""
-    pytester.makepyfile(kernels=KERNELS)
+    # No name that a folder of tests has: modules of both may live in one process.
+    pytester.makepyfile(judged_kernels=KERNELS)
 
     def run(text, *options):
-        pytester.makepyfile(test_it=f"from kernels import *\n{text}")
+        pytester.makepyfile(test_it=f"from judged_kernels import *\n{text}")
         return pytester.runpytest("-p", "pytest_precision_lab", "-p", "no:cacheprovider", *options)
 
     return run
