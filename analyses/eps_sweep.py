@@ -20,7 +20,7 @@ SOME = ("float32", "bfloat16", "float16", "float8_e4m3fn")
 EPS = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 USUAL = 1e-6
 SHEET = 4  # formats on a map
-SHRINKS = 2.0**-9  # half an ulp of a bfloat16 just above 1
+SHRINKS = 2.0**-9  # half an ulp of a bfloat16 just below 2: of no value is it a smaller share
 VISIBLY = f"{100 * SHRINKS:.1f} %"
 KINDS = {
     "vanishes": "eps is 0",
@@ -35,7 +35,7 @@ words = {
     "outputs bit for bit as they are without it",
     f"shrinks outputs by {VISIBLY} or more": "outputs are so much smaller than without eps; exact "
     "arithmetic shrinks them by 1 − 1/√(1 + eps/ms), ms the mean square. Half an ulp of bfloat16 "
-    "is 0.2 % at most",
+    "is 0.2 to 0.4 % of its value",
     "eps exceeds the mean square": "outputs say more about eps than about the size of the row",
     "row lost, whatever eps is": "the sum of squares is past the format's largest value",
     "statistic": "the mean of squares of a row, and what eps is added to",

@@ -46,6 +46,9 @@ It runs in a process of its own, where it may hang and crash. Exit code 1 if any
 @click.option("--framework", default="numpy", show_default=True, help="numpy or torch.")
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda, of torch.")
 @options((TIME_LIMIT,))
+@click.option(
+    "--diagnosis/--no-diagnosis", "diagnose", default=True, help="Look for the plan behind it."
+)
 @as_json
 @click.option("--html", metavar="FILE", help="Write the verdict as a page too.")
 @click.option("--reproducer", metavar="DIR", help="Write the first fault's inputs and a script.")
@@ -72,6 +75,7 @@ def command(
     framework: str,
     device: str,
     time_limit: str,
+    diagnose: bool,
     as_json: bool,
     html: str | None,
     reproducer: str | None,
@@ -105,6 +109,7 @@ def command(
         device=device,
         isolate=True,
         time_limit=real(time_limit) or 0.0,
+        diagnose=diagnose,
     )
     if as_json:
         emit(json.loads(verdict.to_json()))

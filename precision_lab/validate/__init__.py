@@ -75,6 +75,7 @@ def validate(
     device: str = "cpu",
     isolate: bool = False,
     time_limit: float = TIME_LIMIT,
+    diagnose: bool = True,
 ) -> Verdict:
     """Judge a kernel, with no tolerance guessed.
 
@@ -119,6 +120,9 @@ def validate(
         must be able to import it.
     time_limit
         Seconds that a call may take there; in this process nothing can stop one.
+    diagnose
+        Whether the plan behind the outputs is looked for, which takes longer than the judging: a
+        second for an RMSNorm, four for a LayerNorm. Without it the verdict's plan is None.
 
     Returns
     -------
@@ -165,7 +169,7 @@ def validate(
             plan=plan,
             bits=bits,
             require=require,
-            diagnose=diagnoser(execute, settings),
+            diagnose=diagnoser(execute, settings) if diagnose else None,
         )
         limits = (*tool.declared.told, *verdict.unsupported)
         return dataclasses.replace(verdict, unsupported=limits)

@@ -16,7 +16,7 @@ from precision_lab.table import InputError
 from precision_lab.validate import validate
 
 FORMATS = ("bfloat16", "float16", "float32")
-FEW = {"hidden": [3, 64], "probes": ["normal", "exact", "rows-0"]}
+FEW = {"hidden": [3, 64], "probes": ["normal", "exact", "rows-0"], "diagnose": False}
 LLAMA = "transformers.models.llama.modeling_llama:LlamaRMSNorm"
 EXACT = np.array([[3.0, -4.0, 12.0, 1.0], [2.0, 2.0, 7.0, -9.0]], np.float32)
 
@@ -138,7 +138,7 @@ def test_an_instance_keeps_its_limits_and_its_weight(torch):
         kernel(x, weight, bias, eps=1e-6)
     with pytest.raises(InputError, match="its hidden size is fixed at 24"):
         kernel(x[:, :8], weight[:8], bias[:8], eps=1e-3)
-    few = {"probes": ["normal", "exact", "sparse"], "rows": [8]}
+    few = {"probes": ["normal", "exact", "sparse"], "rows": [8], "diagnose": False}
     verdict = validate(module, framework="torch", format="float32", **few)
     assert verdict.passed, str(verdict)
     assert any("hidden sizes other than 24" in told for told in verdict.unsupported)

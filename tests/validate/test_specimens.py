@@ -20,6 +20,7 @@ def judged(specimen, format, **given):
         format=format,
         weight_offset=specimen.weight_offset,
         name=specimen.name,
+        diagnose=False,
         **given,
     )
 

@@ -14,7 +14,8 @@ from precision_lab.table import InputError
 from precision_lab.validate import Verdict, validate
 
 F32 = np.float32
-FEW = {"hidden": [3, 64, 130], "rows": [3]}
+SIZES = {"hidden": [3, 64, 130], "rows": [3]}
+FEW = {**SIZES, "diagnose": False}
 
 
 def rms(x, weight, bias, eps):
@@ -50,6 +51,8 @@ def test_a_sound_kernel_passes_all_probes(format):
     assert min(one.root for one in verdict.power) < 1e-5
     assert verdict.unsupported == ()
     assert str(verdict).startswith("rms is a sound RMSNorm")
+    assert verdict.diagnosis.startswith("its outputs are those of")
+    assert not validate(rms, format=format, diagnose=False, **SIZES).diagnosis
 
 
 @pytest.mark.parametrize(
