@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.emulate import emulate
 from precision_lab.formats import format_of, formats
-from precision_lab.identify.calls import EPS, SIZES, Call, ask, bits, questions
+from precision_lab.identify.calls import EPS, SIZES, Call, asked, bits
 from precision_lab.identify.diagnosis import changes, eps_faults, faults
 from precision_lab.identify.effective import effective_eps
 from precision_lab.identify.search import Found, nearest, search, settled
@@ -102,7 +102,8 @@ def identify(
     Parameters
     ----------
     kernel
-        kernel(x, weight, bias, eps) -> y, as for `validate`.
+        kernel(x, weight, bias, eps) -> y, as for `validate`. A LayerNorm that refuses a bias is
+        asked without.
     norm
         What it is to compute.
     format, weight_format, output_format
@@ -136,15 +137,12 @@ def identify(
     >>> best.share, best.switches["cast"], "hf-llama" in best.known
     (1.0, 'early', True)
     """
-    asked, own = norms.find(norm), formats.find(format)
+    row, own = norms.find(norm), formats.find(format)
     weight = own if weight_format is None else formats.find(weight_format)
     sizes = SIZES if hidden is None else {n: max(8, ELEMENTS // n) for n in hidden}
-    calls = [
-        ask(kernel, inputs)
-        for inputs in questions(
-            asked, own, weight, sizes=sizes, eps=eps, weight_offset=weight_offset, seed=seed
-        )
-    ]
+    calls = asked(
+        kernel, row, own, weight, sizes=sizes, eps=eps, weight_offset=weight_offset, seed=seed
+    )
     return answer(
         calls,
         weight_offset=weight_offset,

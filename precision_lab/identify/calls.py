@@ -33,6 +33,8 @@ OFFSETS = (3.0, 30.0, 1000.0)
 SIZES_OF_X = (1.0, 8.0, 300.0, 3000.0)
 """Standard deviations: from 256 on float16's squares overflow."""
 ROWS_OF_X, SHARES, WEIGHT, BIAS = range(4)
+REFUSALS = (NotImplementedError, ValueError, TypeError, AssertionError, RuntimeError)
+"""Errors by which a kernel may say that it takes no bias."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +76,7 @@ def questions(
     sizes: Mapping[int, int] = MappingProxyType(SIZES),
     eps: Sequence[float] = EPS,
     weight_offset: float = 0.0,
+    biased: bool = True,
     seed: int = 0,
 ) -> Iterator[Inputs]:
     """The inputs of the calls, in order.
@@ -89,6 +92,8 @@ def questions(
         Elements of a row, and the rows of such.
     eps
         The values given.
+    biased
+        Whether a LayerNorm is given a bias.
     seed
         Of the inputs.
     """
@@ -97,7 +102,7 @@ def questions(
     for n, rows in sizes.items():
         normal = draws.normal(ROWS_OF_X, rows, n)
         gain = 1 + draws.normal(WEIGHT, n) / 2 - weight_offset
-        bias = draws.normal(BIAS, n) if norm.centred else None
+        bias = draws.normal(BIAS, n) if norm.centred and biased else None
         for one in eps:
             spreads = [*(np.sqrt(one) * share for share in NEAR_EPS), *SIZES_OF_X]
             kinds = [(spread, 0.0) for spread in spreads] + [(1.0, offset) for offset in OFFSETS]
@@ -118,3 +123,18 @@ def ask(kernel: Callable[..., Any], inputs: Inputs) -> Call:
     answer = kernel(inputs.x.copy(), inputs.weight, inputs.bias, inputs.eps)
     y = answer["y"] if isinstance(answer, dict) else answer
     return Call(inputs, np.asarray(y).astype(np.float64))
+
+
+def asked(kernel: Callable[..., Any], norm: Norm, *given: Any, **chosen: Any) -> list[Call]:
+    """Ask every question of `questions`, without a bias where a LayerNorm refuses one."""
+    try:
+        return [ask(kernel, inputs) for inputs in questions(norm, *given, **chosen)]
+    except REFUSALS as refused:
+        if not norm.centred:
+            raise
+        try:
+            without = questions(norm, *given, biased=False, **chosen)
+            return [ask(kernel, inputs) for inputs in without]
+        except REFUSALS:
+            # It was not the bias.
+            raise refused from None

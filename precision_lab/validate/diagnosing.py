@@ -53,6 +53,10 @@ def identified(
         What it was asked before, and what came of it.
     """
     answered: list[Answered] = []
+    biased = not settings.norm.centred or any(
+        call.inputs.bias is not None and outcome.y is not None
+        for call, outcome in zip(calls, outcomes, strict=True)
+    )
     for sizes in (_sizes(calls, outcomes), _taken(calls, outcomes)):
         for inputs in questions(
             settings.norm,
@@ -61,6 +65,7 @@ def identified(
             sizes=sizes,
             eps=settings.eps[:2],
             weight_offset=settings.weight_offset,
+            biased=biased,
         ):
             y = execute(inputs).y
             if y is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from precision_lab.identify import Identified, answer
@@ -53,7 +54,9 @@ def identify_opened(
     else:
         tries = [SIZES, *(_counted([n]) for n in OTHERS)]
     last: Outcome | None = None
-    for sizes in tries:
+    # A LayerNorm that refuses a bias is asked without.
+    both = (True, False) if settings.norm.centred else (True,)
+    for sizes, biased in itertools.product(tries, both):
         calls = []
         for inputs in questions(
             settings.norm,
@@ -62,6 +65,7 @@ def identify_opened(
             sizes=sizes,
             eps=settings.eps,
             weight_offset=settings.weight_offset,
+            biased=biased,
         ):
             outcome = tool.run(inputs, settings)
             if outcome.y is None:

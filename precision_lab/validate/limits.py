@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 TRAITS: tuple[tuple[str, Callable[[Call], object]], ...] = (
     ("no rows", lambda call: call.rows == 0),
+    # Before "no weight": where all calls without a weight have a bias, that is what is refused.
+    ("a bias", lambda call: call.inputs.bias is not None),
     ("no weight", lambda call: call.inputs.weight is None),
     ("a weight", lambda call: call.inputs.weight is not None),
-    ("a bias", lambda call: call.inputs.bias is not None),
     ("no bias", lambda call: call.inputs.bias is None),
 )
 """What calls may have in common, beside their sizes and eps."""

@@ -183,3 +183,21 @@ def test_best_come_first_and_shares_fall():
     assert sorted((one.share for one in found), reverse=True) == [one.share for one in found]
     assert found[0].norm is norms["rms"]
     assert found[0].compared == found[-1].compared
+
+
+def test_a_layer_norm_that_takes_no_bias_is_asked_without():
+    """And what refuses every call says itself why; an RMSNorm is never given a bias."""
+
+    def plain(x, weight, bias, eps):
+        if bias is not None:
+            raise NotImplementedError("no bias")
+        return emulate(x, weight, eps=eps, plan="early", norm="layer")
+
+    def closed(x, weight, bias, eps):
+        raise NotImplementedError("no bias" if bias is not None else "nothing else either")
+
+    best = identify(plain, norm="layer")[0]
+    assert (1.0, "early") == (best.share, best.switches["cast"])
+    for norm, words in (("layer", "no bias"), ("rms", "nothing else either")):
+        with pytest.raises(NotImplementedError, match=words):
+            identify(closed, norm=norm)

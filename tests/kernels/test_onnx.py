@@ -11,10 +11,14 @@ from conftest import optional
 
 from precision_lab.emulate import emulate
 from precision_lab.formats import formats
+from precision_lab.identify import identify
 from precision_lab.kernels import find_kernel, found_again
 from precision_lab.plans import plans
 from precision_lab.table import InputError
 from precision_lab.validate import validate
+from precision_lab.validate.called import called
+from precision_lab.validate.identifying import identify_opened
+from precision_lab.validate.opening import claims, opened
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -130,6 +134,28 @@ def test_a_sum_comes_first(operator, tmp_path):
     assert np.signbit(kernel(x, weight, eps=eps)[0, :4]).tolist() == (
         np.signbit(plain(x, weight, eps=eps)[0, :4]).tolist()
     )
+
+
+@pytest.mark.parametrize("format", ["float32", "float16"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("operator", [LAYER, "SkipLayerNormalization"])
+def test_a_layer_norm_with_or_without_a_bias(operator, bias, format, tmp_path):
+    """It is judged, and its plan is looked for, by what it takes; a bias it lacks is a limit."""
+    skip = {"inputs": ("x", "other"), "domain": "com.microsoft"} if "Skip" in operator else {}
+    path = str(one_node(tmp_path / "norm.onnx", operator, format, bias=bias, **skip))
+    verdict = validate(path, probes=["normal", "exact", "gain"])
+    assert verdict.passed, str(verdict)
+    limits = [told.partition(" (")[0] for told in verdict.unsupported]
+    assert ([] if bias else ["a bias"]) == [told for told in limits if "other" not in told]
+    assert verdict.diagnosis
+    with opened(path) as tool:
+        found = identify_opened(tool, claims(tool))
+    kernel = find_kernel(path)
+    settings = {"hidden": [HIDDEN], "eps": [kernel.declared.eps]}
+    assert found == identify(called(kernel), norm="layer", format=format, **settings)
+    assert found[0].share > 0.8
+    if skip:
+        assert "ort-layer-scalar" in found[0].known
 
 
 def test_a_norm_that_is_written_out(tmp_path):
