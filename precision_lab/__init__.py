@@ -22,10 +22,12 @@ from precision_lab.sweep import Sweep, sweep
 from precision_lab.table import InputError, Table
 from precision_lab.truth import Truth, truth
 from precision_lab.validate import Verdict, validate
+from precision_lab.validate.comparing import Comparison, compare
 from precision_lab.versions import __version__
 
 __all__ = [
     "Capture",
+    "Comparison",
     "ErrorReport",
     "Format",
     "Identified",
@@ -44,6 +46,7 @@ __all__ = [
     "__version__",
     "capture",
     "captures",
+    "compare",
     "emulate",
     "errors",
     "families",

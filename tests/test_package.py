@@ -47,6 +47,18 @@ def test_every_public_name_is_there():
         assert getattr(precision_lab, name) is not None
 
 
+def test_the_names_that_scripts_call_are_public():
+    """What answers a question is imported from the package itself, and is what its room defines."""
+    named = {"compare", "emulate", "errors", "formats", "identify", "plans", "sweep", "truth",
+             "validate"}  # fmt: skip
+    assert set() == named - set(precision_lab.__all__)
+    for name in ("compare", "identify", "validate"):
+        assert callable(getattr(precision_lab, name))
+    from precision_lab.validate import comparing
+
+    assert comparing.compare is precision_lab.compare
+
+
 def test_a_room_and_a_function_share_a_name():
     """There are such names, so the next test tests something."""
     assert {"formats", "truth", "plans", "emulate", "errors"} <= set(ROOM_AND_NAME)
