@@ -79,6 +79,9 @@ def allowance(row, gain, bias, eps, *, centred, welford, tiny):
     e = mpmath.mpf(0)
     if centred and (welford or not exact_mean):
         e = gamma(n + 3) * to_mp(sum(map(abs, x), Fraction(0)) / n)
+    if centred and tiny == mpmath.mpf(2) ** -126:
+        # Flushed: x, partial sums, the mean and x in x − m.
+        e += 4 * tiny
     delta = gamma(mpmath.mpf(k) / 2 + 12) + tiny / radicand + e**2 / (2 * radicand)
     if welford:
         delta += n * UNIT * abs(to_mp(mean)) * mpmath.sqrt(ms) / (2 * radicand)

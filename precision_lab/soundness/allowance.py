@@ -8,7 +8,8 @@ hardware), two products and a subtraction. A LayerNorm's mean errs by e = γ(n +
 the row's sum and mean are exact in every order; Σd = 0 makes that count in second order in ms, and
 in first order in x − m. Welford's running means err in any case, and k = n there, or
 four times the elements after leading zeros and 16 more for the merging of lanes, where that is
-less; m enters each of its updates: n·u·|m|·√ms/(2(ms + eps)) more.
+less; m enters each of its updates: n·u·|m|·√ms/(2(ms + eps)) more. Where subnormals are
+flushed, e is 4η more: of x, of the partial sums of a mean, of the mean, and of x in x − m.
 So A_n = |v|·δ + e·r + (1 + r)·η for the normalised value, and
 A = |g|·A_n + 2u(|v·g| + |b|) + (|g| + 1)·η for the output.
 """
@@ -80,7 +81,8 @@ class Allowance:
         if not exact.inputs.norm.centred:
             return np.zeros((len(exact.x), 1))
         error = gamma(exact.n + 3.0) * exact.size
-        return error if self._welford else np.where(exact.exact_mean, 0.0, error)
+        error = error if self._welford else np.where(exact.exact_mean, 0.0, error)
+        return error + 4 * self.tiny if self.tiny == FLUSHED else error
 
     @cached_property
     def root_error(self) -> Floats:

@@ -249,6 +249,23 @@ def test_flushing_is_a_hypothesis_of_its_own():
     assert not judgement(given, flushed).unexplained(Hypothesis("direct", late, True)).any()
 
 
+def test_a_layer_norm_that_takes_subnormals_for_zero_is_sound():
+    """x, the mean and x − m each lose what is below float32's normal numbers: more than one η."""
+
+    def flush(a):
+        return np.where(np.abs(a) < 2.0**-126, np.float32(0), a)
+
+    tiny = np.float32(2.0**-126)
+    x = np.float32([[0.9, -0.9, -0.9, -0.8], [0.0, 1.7, -0.9, -0.7]]) * tiny
+    given = check("layer", x, np.float32([64.0] * 4), eps=1e-5)
+    centred = flush(flush(x) - flush(flush(x).mean(-1, keepdims=True, dtype=np.float32)))
+    y = (centred / np.sqrt(np.float32(1e-5))) * np.float32(64)
+    late = schedules["late"]
+    assert judgement(given, y).unexplained(Hypothesis("direct", late)).any()
+    assert not judgement(given, y).unexplained(Hypothesis("direct", late, True)).any()
+    assert judgement(given, 3 * y + 2.0**-110).unexplained(Hypothesis("direct", late, True)).any()
+
+
 def test_hypotheses_nest():
     """What a narrower hypothesis explains its wider twins do: the order says which those are."""
     every = list(hypotheses(centred=True, bias=True, casts=True))
