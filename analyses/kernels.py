@@ -26,6 +26,8 @@ words = {
     "early": "x·r is rounded to the format, then multiplied by the gain",
     "direct": "a mean of squares, or of squared deviations from the mean, in any order",
     "welford": "only the wider bound of running updates, or of scale-and-shift, explains it",
+    "one pass": "the variance as E[x²] − E[x]², which cancels where the mean is large; flax takes "
+    "it so, and in two passes, which are sound, with use_fast_variance=False",
     "share": "of the outputs that the nearest known plan gives bit for bit",
     "plan": "the known implementations whose emulation gives every output bit for bit",
 }  # fmt: skip
@@ -105,6 +107,12 @@ def findings(rows: pd.DataFrame) -> list[str]:
     )
     said = [first]
     said += [str(sentence) for sentence in wrong["sentence"]]
+    once = wrong[wrong["nearest"].str.contains("statistic=one_pass")]
+    for kernel, part in once.groupby("kernel", sort=False):
+        said.append(
+            f"{kernel} in {joined(part['format'])}, {len(part)} of those not sound: the nearest"
+            " plan takes the variance in one pass."
+        )
     for schedule, part in there[there["status"] == "sound"].groupby("schedule", sort=False):
         listed = "; ".join(
             f"{kernel} in {joined(mine['format'])}"

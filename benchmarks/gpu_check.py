@@ -4,13 +4,14 @@
 ``python benchmarks/gpu_check.py`` validates and identifies F.rms_norm and F.layer_norm on CUDA, as
 they are and compiled, a kernel with fast-math division and root, and holds the casts to fp8 to
 `Format.round`. It takes less than five minutes, needs numpy, ml_dtypes, mpmath and torch alone, and
-runs from the tree. It writes ``reports/gpu_check.json`` and, from that, ``reports/gpu_check.md``.
-``--device cpu --small`` tries the same on a processor.
+runs from the tree. It writes ``analyses/gpu_check.json``: the rows that the report's page
+``gpu_check`` shows. ``--device cpu`` does the same on a processor, and the page says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import platform
 import sys
@@ -19,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
@@ -33,16 +35,15 @@ from precision_lab.kernels import torch as bridge  # noqa: E402
 from precision_lab.validate import validate  # noqa: E402
 from precision_lab.versions import __version__  # noqa: E402
 
-SCHEMA = "precision_lab.gpu_check/1"
+SCHEMA = "precision_lab.measured/1"
+"""Of the rows that the report reads."""
+
 FORMATS = ("bfloat16", "float16", "float32")
 HIDDEN = (576, 769, 4096)
 SMALL = (64,)
 FP8 = ("float8_e4m3fn", "float8_e5m2")
 BUDGET = 270.0
 """Seconds after which no new case is begun."""
-
-SHOWN = 4
-"""Plans that are named, of those with the same outputs."""
 
 FAST = """
 template <typename T> T fast_math(T x, T spread, T eps) {
@@ -107,7 +108,8 @@ def cases(device: str, *, compiled: bool) -> Iterator[tuple[str, str, Callable[[
     plain = {"rms": rms_norm, "layer": layer_norm}
     for norm, function in plain.items():
         yield f"F.{function.__name__}", norm, partial(_itself, function)
-    yield "fast-math RMSNorm", "rms", partial(fast_math, device)
+    name = "fast-math RMSNorm" if device == "cuda" else "RMSNorm by torch.rsqrt"
+    yield name, "rms", partial(fast_math, device)
     if compiled:
         for norm, function in plain.items():
             made = partial(torch.compile, function, dynamic=True)
@@ -174,14 +176,15 @@ def check(device: str, *, small: bool, compiled: bool, budget: float = BUDGET) -
     bridge.version(device)
     started = time.monotonic()
     told: dict[str, Any] = {
-        "schema": SCHEMA,
         "device": torch.cuda.get_device_name() if device == "cuda" else platform.machine(),
         "kind": device,
+        "day": time.strftime("%Y-%m-%d", time.gmtime()),
         "versions": {
             "precision_lab": __version__,
             "torch": str(torch.__version__),
-            "cuda": torch.version.cuda or "",
+            "cuda": (torch.version.cuda or "") if device == "cuda" else "",
             "numpy": np.__version__,
+            "ml_dtypes": str(ml_dtypes.__version__),
         },
         "hidden": list(SMALL if small else HIDDEN),
         "casts": list(casts(device)),
@@ -208,62 +211,69 @@ def check(device: str, *, small: bool, compiled: bool, budget: float = BUDGET) -
     return told
 
 
-def page(told: dict[str, Any]) -> str:
-    """The result as a page of Markdown."""
-    versions = ", ".join(f"{name} {value}" for name, value in told["versions"].items() if value)
-    where = "on a GPU" if told["kind"] == "cuda" else "on a processor; it was not run on a GPU"
-    made = (
-        f"Made by `python benchmarks/gpu_check.py`; not to be edited. {told['device']}, {where}."
-        f" {versions}. Hidden {', '.join(map(str, told['hidden']))}; {told['seconds']} s."
-    )
-    lines = [
-        "# torch's norms on this device: right, and by which plan?", "", made, "",
-        "| kernel | format | verdict | schedule | plan | seconds |", "|---|---|---|---|---|---:|",
-    ]  # fmt: skip
+def rows(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """The result as rows of the analysis ``gpu_check``: a line a kernel and format, or a cast."""
+    on = {key: told[key] for key in ("device", "kind", "day")}
+    on["hidden"] = ", ".join(map(str, told["hidden"]))
+    empty = {"schedule": "", "plan": "", "nearest": "", "share": 0.0, "outputs": 0, "why": ""}
+    empty |= {"compared": 0, "ieee": 0, "saturate": 0}
+    found = []
     for one in told["kernels"]:
-        if one["status"] == "not run":
-            plan = one["why"].replace("|", "/")
-        elif one["plans"] and one["share"] == 1:
-            plan = ", ".join(one["plans"][:SHOWN]) + (" …" if len(one["plans"]) > SHOWN else "")
-        else:
-            plan = f"none; nearest {one['nearest']}, {100 * one['share']:.4g} % of outputs"
-        schedule = one.get("schedule") or ""
-        lines.append(
-            f"| {one['kernel']} | {one['format']} | {one['status']} | {schedule} | {plan} "
-            f"| {one['seconds']} |"
-        )
-    wrong = [one["verdict"] for one in told["kernels"] if one["status"] == "not sound"]
-    lines += ["", *(f"- {verdict['sentence']}" for verdict in wrong), *([""] if wrong else [])]
-    casting = (
-        "Casts to fp8 that differ from the correctly rounded value, where what is too large becomes"
-        " the format's NaN or infinity (ieee), and where it is held at the largest (saturate):"
-    )
-    lines += [
-        casting, "", "| from | to | compared | ieee | saturate |", "|---|---|---:|---:|---:|",
-    ]  # fmt: skip
-    lines += [
-        f"| {one['source']} | {one['target']} | {one['compared']:,} | {one['ieee']:,} "
-        f"| {one['saturate']:,} |"
-        for one in told["casts"]
-    ]
-    return "\n".join(lines) + "\n"
+        verdict = one.get("verdict", {})
+        line = {"part": "kernel", "kernel": one["kernel"], "norm": one["norm"]}
+        line |= {"format": one["format"], "status": one["status"], **empty}
+        line["why"] = one.get("why", "")
+        if verdict:
+            line |= {"nearest": one["nearest"], "share": one["share"]}
+            line["schedule"] = one["schedule"] or ""
+            line["plan"] = ", ".join(one["plans"]) if one["share"] == 1 else ""
+            line["outputs"] = verdict["outputs"]
+            line["why"] = "" if one["status"] == "sound" else verdict["sentence"]
+        found.append({**line, "seconds": one["seconds"], **on})
+    for one in told["casts"]:
+        right = min(one["ieee"], one["saturate"]) == 0
+        line = {"part": "cast", "kernel": f"to {one['target']}", "norm": ""}
+        line |= {"format": one["source"], "status": "right" if right else "not right", **empty}
+        line |= {key: one[key] for key in ("compared", "ieee", "saturate")}
+        found.append({**line, "seconds": 0.0, **on})
+    return found
+
+
+def kept(told: dict[str, Any]) -> str:
+    """The rows as the report reads them: by column, with the versions and a digest."""
+    lines = rows(told)
+    packed = {
+        "plans": {}, "rows": len(lines), "order": list(lines[0]), "not_finite": [], "same": {},
+        "equal": {}, "columns": {name: [line[name] for line in lines] for name in lines[0]},
+    }  # fmt: skip
+    text = json.dumps(packed, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    versions = {name: value for name, value in told["versions"].items() if value}
+    whole = {"schema": SCHEMA, "versions": versions, "digest": digest, "rows": packed}
+    columns = {
+        name: json.dumps(column, ensure_ascii=False)
+        for name, column in packed.pop("columns").items()
+    }
+    head = json.dumps({**whole, "rows": {**packed, "columns": {}}}, indent=1, ensure_ascii=False)
+    body = ",\n".join(f"   {json.dumps(name)}: {column}" for name, column in columns.items())
+    return head.replace('"columns": {}', '"columns": {\n' + body + "\n  }") + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check, and write both files; 1 where a library's own kernel is not sound."""
+    """Check, and write the rows; 1 where a library's own kernel is not sound."""
     parser = argparse.ArgumentParser(description="Validate and identify torch's norms on a device.")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--small", action="store_true", help="short rows, nothing compiled")
-    parser.add_argument("--out", type=Path, default=ROOT / "reports" / "gpu_check.json")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds; %(default)g")
+    parser.add_argument("--out", type=Path, default=ROOT / "analyses" / "gpu_check.json")
     given = parser.parse_args(arguments)
     try:
-        told = check(given.device, small=given.small, compiled=not given.small)
+        told = check(given.device, small=given.small, compiled=not given.small, budget=given.budget)
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    given.out.with_suffix(".md").write_text(page(told), "utf-8")
+    given.out.write_text(kept(told), "utf-8")
     sys.stdout.write(f"{given.out}\n")
     unsound = (one for one in told["kernels"] if one["status"] == "not sound")
     return int(any(one["kernel"].startswith("F.") for one in unsound))

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from conftest import optional
+
+from precision_lab.report import load, measured
+from precision_lab.table import InputError
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "gpu_check.py"
 
@@ -39,19 +41,47 @@ def test_it_needs_few_packages():
     assert "set()" == run.stdout.strip()
 
 
+def said(tool, told, monkeypatch, tmp_path):
+    """Rows as the report reads them, and the analysis of them."""
+    (tmp_path / "gpu_check.json").write_text(tool.kept(told), "utf-8")
+    analysis = load("gpu_check")
+    monkeypatch.setattr(measured, "place", lambda name: tmp_path / f"{name}.json")
+    rows, versions = measured.committed(analysis)
+    assert told["versions"]["torch"] == versions["torch"]
+    return analysis, rows
+
+
 def test_torch_is_judged_and_named(tool, monkeypatch, tmp_path):
-    """The result is JSON with verdicts and plans, and a page that says where it ran."""
+    """The result is the rows of an analysis, with verdicts, plans, and where and when it ran."""
     monkeypatch.setattr(tool, "FORMATS", ("float32",))
     monkeypatch.setattr(tool, "SMALL", (8,))
-    out = tmp_path / "new" / "result.json"
+    out = tmp_path / "new" / "gpu_check.json"
     assert 0 == tool.main(["--device", "cpu", "--small", "--out", str(out)])
-    told = json.loads(out.read_text("utf-8"))
-    assert tool.SCHEMA == told["schema"]
-    assert ["sound"] * 3 == [one["status"] for one in told["kernels"]]
-    assert "torch-rms-norm" in told["kernels"][0]["plans"]
-    page = out.with_suffix(".md").read_text("utf-8")
-    assert "it was not run on a GPU" in page
-    assert "| F.layer_norm | float32 | sound |" in page
+    analysis = load("gpu_check")
+    monkeypatch.setattr(measured, "place", lambda _name: out)
+    rows, versions = measured.committed(analysis)
+    assert {"torch", "numpy", "ml_dtypes", "precision_lab"} <= set(versions)
+    assert ["sound"] * 3 == list(rows["status"])[:3]
+    assert "torch-rms-norm" in rows["plan"].iloc[0]
+    told = analysis.findings(rows)
+    assert told[0].startswith("Not run on a GPU yet. 3 of 3 kernels of torch")
+    assert rows["day"].iloc[0] in told[0]
+    on_gpu = rows.assign(kind="cuda", device="a GPU")
+    assert "GPU yet" not in analysis.findings(on_gpu)[0]
+    assert "on a GPU, on 20" in analysis.findings(on_gpu)[0]
+
+
+def test_the_committed_rows_are_whole():
+    """Every kernel, format and cast, and the report shows them without measuring."""
+    analysis = load("gpu_check")
+    rows, _ = measured.committed(analysis)
+    assert {("kernel", 15), ("cast", 6)} == set(rows["part"].value_counts().items())
+    assert {576, 769, 4096} == {int(n) for n in rows["hidden"].iloc[0].split(", ")}
+    (figure,), tables = analysis.figures(rows), analysis.tables(rows)
+    assert "F.layer_norm" in figure.alt
+    assert [15, 6] == [len(table.rows) for table in tables]
+    with pytest.raises(InputError, match=r"are made by python benchmarks/gpu_check\.py"):
+        measured.measure(analysis, lambda _done, _total: None)
 
 
 def test_casts_are_held_to_the_formats(tool):
@@ -61,7 +91,7 @@ def test_casts_are_held_to_the_formats(tool):
         assert max(one["ieee"], one["saturate"]) > 0
 
 
-def test_a_faulty_kernel_is_told(tool):
+def test_a_faulty_kernel_is_told(tool, monkeypatch, tmp_path):
     """The check can fail; one that raises stops no other; what has no time left says so."""
     torch = optional("torch")
 
@@ -72,9 +102,15 @@ def test_a_faulty_kernel_is_told(tool):
     assert "not sound" == found["status"]
     told = tool.check("cpu", small=True, compiled=False, budget=-1.0)
     assert {"not run"} == {one["status"] for one in told["kernels"]}
-    assert "the -1 s were over" in tool.page(told)
+    analysis, rows = said(tool, told, monkeypatch, tmp_path)
+    assert any("the -1 s were over" in text for text in analysis.findings(rows))
     told["kernels"][0] |= {**found, "kernel": "faulty"}
-    assert "faulty is not a sound RMSNorm" in tool.page(told)
+    analysis, rows = said(tool, told, monkeypatch, tmp_path)
+    assert any("faulty is not a sound RMSNorm" in text for text in analysis.findings(rows))
+    assert "not sound" in next(iter(analysis.figures(rows))).alt
+    told["casts"][0] |= {"ieee": 1, "saturate": 2}
+    analysis, rows = said(tool, told, monkeypatch, tmp_path)
+    assert any(text.startswith("5 of 6 casts") for text in analysis.findings(rows))
     assert torch.get_num_threads() > 0
 
 
@@ -92,7 +128,8 @@ def test_on_a_gpu(tool, tmp_path):
     """Where a GPU is at hand, all of it runs, and torch's own norms are sound."""
     if not optional("torch").cuda.is_available():
         pytest.skip("no GPU")
-    assert 0 == tool.main(["--out", str(tmp_path / "gpu.json")])
-    told = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
-    assert told["seconds"] < 300
-    assert np.isfinite(told["seconds"])
+    out = tmp_path / "gpu.json"
+    assert 0 == tool.main(["--out", str(out)])
+    told = json.loads(out.read_text("utf-8"))["rows"]["columns"]
+    assert {"cuda"} == set(told["kind"])
+    assert sum(told["seconds"]) < 300

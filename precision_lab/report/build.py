@@ -173,7 +173,7 @@ def _page(
             lacking = library.lacking(analysis)
             if lacking:
                 return _without(page, lacking)
-            if analysis.measure is None:
+            if analysis.sweep is not None:
                 done = _swept(page, analysis, folder, full=full, jobs=jobs, show=show, tell=tell)
             else:
                 done = _measured(page, analysis, fresh=fresh, show=show)
@@ -203,8 +203,13 @@ def _without(page: Page, lacking: list[str]) -> Page:
 
 def _measured(page: Page, analysis: Analysis, *, fresh: bool, show: Show) -> Page:
     """The page of an analysis that measures, from rows measured now or before."""
-    kept = None if fresh else measured.committed(analysis)
+    elsewhere = analysis.made_by
+    kept = None if fresh and not elsewhere else measured.committed(analysis)
     note = ""
+    if elsewhere:
+        page = replace(page, command=elsewhere)
+    if kept is None and elsewhere:
+        raise InputError(f"its rows are not there: {elsewhere} makes them")
     if kept is None:
         with show(page.name) as progress:
             rows, versions = measured.measure(analysis, progress)

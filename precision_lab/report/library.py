@@ -2,11 +2,12 @@
 """The analyses there are, and what each has to say.
 
 An analysis is one file that uses public names only. It defines ``question`` (one sentence),
-``sweep(full=…)`` (the cases it needs) or ``measure(progress)`` (rows of another kind, kept beside
-the file), ``figures(rows)`` (its charts) and ``findings(rows)`` (sentences with their numbers
-computed, the first of them the headline), and may define ``needs``
-(modules of an extra that it cannot do without), ``words`` (what the words of its figures and
-findings mean) and ``tables(rows)`` (its own tables for people).
+``sweep(full=…)`` (the cases it needs), ``measure(progress)`` (rows of another kind, kept beside the
+file) or ``made_by`` (the command outside the package that leaves its rows there),
+``figures(rows)`` (its charts) and ``findings(rows)`` (sentences with their numbers computed, the
+first of them the headline), and may define ``needs`` (modules of an extra that it cannot do
+without), ``words`` (what the words of its figures and findings mean) and ``tables(rows)`` (its own
+tables for people).
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 # The order in which the index asks them: from one element to a whole model. Others come after.
 READING = (
     "error_vs_dtype", "cast_order", "overflow_map", "eps_sweep", "accumulation", "cancellation",
-    "attribution", "implementations", "real_model", "kernels", "validators",
+    "attribution", "implementations", "real_model", "kernels", "gpu_check", "validators",
 )  # fmt: skip
 REQUIRED = ("question", "figures", "findings")
-SOURCES = ("sweep", "measure")
+SOURCES = ("sweep", "measure", "made_by")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,8 @@ class Analysis:
         From ``full``, whether the wide grid is wanted, the sweep to run; None where it measures.
     measure
         From a function that is told how far it is, its rows; None where it sweeps.
+    made_by
+        The command that makes its rows, where neither of both does: it needs what is seldom there.
     figures, findings
         From the rows, the charts, and the sentences.
     needs
@@ -67,6 +70,7 @@ class Analysis:
     findings: Callable[[pd.DataFrame], Iterable[str]]
     sweep: Callable[..., Any] | None = None
     measure: Callable[..., Iterable[Mapping[str, Any]]] | None = None
+    made_by: str = ""
     needs: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     tables: Callable[[pd.DataFrame], Iterable[Table]] = lambda _rows: ()
@@ -113,7 +117,7 @@ def load(name: str) -> Analysis:
     missing = [word for word in REQUIRED if not hasattr(module, word)]
     sources = {word: getattr(module, word, None) for word in SOURCES}
     if not any(sources.values()):
-        missing.insert(0, "sweep or measure")
+        missing.insert(0, "sweep, measure or made_by")
     if missing:
         raise InputError(f"the analysis {name} in {known[name]} lacks {', '.join(missing)}")
     if not isinstance(module.question, str):
@@ -128,6 +132,7 @@ def load(name: str) -> Analysis:
         findings=module.findings,
         sweep=sources["sweep"],
         measure=sources["measure"],
+        made_by=sources["made_by"] or "",
     )
 
 

@@ -48,6 +48,8 @@ def measure(
     """
     import pandas as pd
 
+    if analysis.made_by:
+        raise InputError(f"the rows of {analysis.name} are made by {analysis.made_by}")
     if analysis.measure is None:
         raise InputError(f"the analysis {analysis.name} is a sweep: it has no rows of its own")
     rows = pd.DataFrame(analysis.measure(progress))
