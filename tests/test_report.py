@@ -281,7 +281,7 @@ def test_a_missing_extra_is_a_page_that_says_so(house, tmp_path, text):
     [
         (BROKEN, "This analysis failed: ZeroDivisionError: division by zero."),
         (REFUSED, "unknown format &#39;&lt;script&gt;alert(1)&lt;/script&gt;&#39;"),
-        ("question = 'Why?'", "lacks sweep or measure, figures, findings."),
+        ("question = 'Why?'", "lacks sweep, measure or made_by, figures, findings."),
         ("def (", "This analysis failed: SyntaxError"),
     ],
 )
