@@ -58,3 +58,21 @@ def test_outputs_past_the_largest_value_are_tried(name):
         assert not judged(specimens[name], format, probes=["overflow"]).passed
         sound = judged(specimens["rms-lanes"], format, probes=["overflow"])
         assert sound.passed, str(sound)
+
+
+LONG = [
+    f"{norm}{fault}"
+    for fault in ("last-dropped", "element-5000-dropped", "rsqrt-14-bits")
+    for norm in ("rms-", "rms-early-", "layer-")
+] + ["rms-noise", "rms-rsqrt-within-2-ulp", "layer-rsqrt-within-2-ulp"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_row_hides_nothing(name, format):
+    """At hidden 16,385 a lost element, a coarse root and noise are caught; sound ones pass."""
+    row = specimens[name]
+    verdict = judged(row, format, hidden=[16385])
+    assert verdict.calls
+    assert row.sound == verdict.passed, str(verdict)
