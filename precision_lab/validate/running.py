@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
+import sys
 import traceback
 import warnings
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from precision_lab.validate.called import keep_subnormals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TextIO
 
     from numpy.typing import NDArray
 
@@ -28,8 +31,21 @@ REFUSALS = ("ValueError", "TypeError", "NotImplementedError", "AssertionError", 
             "InputError")  # fmt: skip
 """Errors by which a kernel may say that it does not take such arguments."""
 
+LONGEST = 400
+"""Characters of an error's words that are told."""
+
 SHOWN = 80
 """Characters of what it printed that are told."""
+
+
+class _Kept(io.BytesIO):
+    """What was printed, which outlives the file around it: a kernel may close that."""
+
+    shut = False
+
+    def close(self) -> None:
+        """Keep what is there, and note it."""
+        self.shut = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +86,9 @@ def run(kernel: Kernel, inputs: Inputs, settings: Settings) -> Outcome:
     """
     given = [None if a is None else a.copy() for a in (inputs.x, inputs.weight, inputs.bias)]
     before = [None if a is None else a.tobytes() for a in given]
-    kept = io.BytesIO()
+    kept = _Kept()
     printed = io.TextIOWrapper(kept, "utf-8", errors="replace", write_through=True)
+    errors, streams = sys.stderr, list[tuple[str, str]]()
     try:
         with (
             contextlib.redirect_stdout(printed),
@@ -80,13 +97,16 @@ def run(kernel: Kernel, inputs: Inputs, settings: Settings) -> Outcome:
         ):
             warnings.simplefilter("ignore")
             state = np.geterr()
-            result = kernel(given[0], given[1], given[2], inputs.eps)
+            try:
+                result = kernel(given[0], given[1], given[2], inputs.eps)
+            finally:
+                streams = _streams(printed, errors, closed=kept.shut)
             changed = np.geterr() != state
     except (Exception, SystemExit) as error:  # noqa: BLE001  (a kernel may raise anything)
         if _flushing():
             keep_subnormals()
-        return Outcome(raised=type(error).__name__, message=_told(error))
-    findings = []
+        return Outcome(raised=type(error).__name__, message=_told(error), findings=tuple(streams))
+    findings = streams
     if changed:
         findings.append(("error-state", "it changed NumPy's error state"))
     if text := kept.getvalue().decode(errors="replace"):
@@ -100,6 +120,29 @@ def run(kernel: Kernel, inputs: Inputs, settings: Settings) -> Outcome:
     return _read(result, inputs, settings, findings)
 
 
+def _streams(
+    printed: io.TextIOWrapper, errors: TextIO | None, *, closed: bool
+) -> list[tuple[str, str]]:
+    """What a kernel did to the streams; standard error is put back, as standard output will be."""
+    findings = []
+    gone = errors is not None and errors.closed
+    for name, stream, shut in (("stdout", printed, closed), ("stderr", errors, gone)):
+        if getattr(sys, name) is not stream:
+            findings.append(("streams", f"it replaced sys.{name}"))
+        elif shut:
+            findings.append(("streams", f"it closed sys.{name}"))
+    sys.stderr = errors
+    if gone:
+        own = sys.__stderr__
+        sys.stderr = own if own is not None and not own.closed else _second()
+    return findings
+
+
+def _second() -> TextIO:
+    """A text file of the second descriptor."""
+    return open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
 def printed_finding(text: str) -> tuple[str, str]:
     """What is said of a kernel that printed."""
     return "stdout", f"it printed to stdout: {text[:SHOWN].strip()!r}"
@@ -108,6 +151,11 @@ def printed_finding(text: str) -> tuple[str, str]:
 def _read(
     result: Any, inputs: Inputs, settings: Settings, findings: list[tuple[str, str]]
 ) -> Outcome:
+    if inspect.iscoroutine(result):
+        # Never awaited: Python would warn of it.
+        result.close()
+        told = "it returned a coroutine, not an array: it is an async function"
+        return Outcome(findings=(*findings, ("type", told)))
     if isinstance(result, dict):
         if "y" not in result:
             told = f"its dict has no 'y', only {', '.join(map(repr, result)) or 'nothing'}"
@@ -142,7 +190,11 @@ def _flushing() -> bool:
 
 def _told(error: BaseException) -> str:
     """The error's first line, and where it was raised."""
-    lines = str(error).strip().splitlines()
+    try:
+        first = str(error).strip().partition("\n")[0]
+    except Exception as another:  # noqa: BLE001 - the error is the kernel's and may do anything
+        first = f"its words cannot be read, for that raises {type(another).__name__}"
+    first = first if len(first) <= LONGEST else f"{first[:LONGEST]}…"
     frames = traceback.extract_tb(error.__traceback__)
     place = f" (line {frames[-1].lineno} of {frames[-1].name})" if len(frames) > 1 else ""
-    return f"{lines[0] if lines else 'no message'}{place}"
+    return f"{first or 'no message'}{place}"
