@@ -28,7 +28,11 @@ CLAIMS = (
         "--weight-format", metavar="NAME", help="Of weight and bias; that of x if absent."
     ),
     click.option("--output-format", metavar="NAME", help="Of y; that of x if absent."),
-    click.option("--weight-offset", metavar="NUMBER", help="What it adds to the weight; 0 or 1."),
+    click.option(
+        "--weight-offset",
+        metavar="NUMBER",
+        help="What it adds to the weight: any number; 1 if it stores g - 1.",
+    ),
 )
 CALLS = (
     click.option("--eps", multiple=True, help="One or more; 1e-6 and 1e-5 by default."),
@@ -40,7 +44,11 @@ CALLS = (
     ),
 )
 TIME_LIMIT = click.option(
-    "--time-limit", default="10", show_default=True, metavar="SECONDS", help="For one call."
+    "--time-limit",
+    default="10",
+    show_default=True,
+    metavar="SECONDS",
+    help="For one call; importing may take a minute, or this where it is longer.",
 )
 
 
@@ -58,6 +66,8 @@ def options(*groups: Iterable[Callable[[Function], Function]]) -> Callable[[Func
 def words(texts: Iterable[str]) -> list[str] | None:
     """Names, between which stand commas or blanks; None where there are none."""
     found = [word for text in texts for word in text.replace(",", " ").split()]
+    for text in texts if not found else ():
+        raise InputError(f"{text!r} names nothing: give names or numbers, with commas between them")
     return found or None
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     from precision_lab.formats import Format
     from precision_lab.norms import Inputs
 
+
+LONGEST = 86_400
+"""Seconds of a time limit at most."""
 
 FORMAT, EPS = "bfloat16", (1e-6, 1e-5)
 """Of kernels that declare no others."""
@@ -99,15 +101,19 @@ def opened(
         Whether it is called in a process of its own; a callable must then be one that another
         process can import.
     time_limit
-        Seconds that a call may take in a process of its own; here nothing can stop one.
+        Seconds that a call may take in a process of its own, a day at most; here nothing can stop
+        one. Importing it may take a minute where that is longer.
 
     Raises
     ------
     InputError
         It is not there, cannot be imported or called, or lives in this process alone.
     """
-    if not (isinstance(time_limit, int | float) and 0 < time_limit < math.inf):
-        raise InputError(f"time_limit is {time_limit!r}: give seconds, such as {TIME_LIMIT:g}")
+    if not (isinstance(time_limit, int | float) and 0 < time_limit <= LONGEST):
+        raise InputError(
+            f"time_limit is {time_limit!r}: give seconds, such as {TIME_LIMIT:g}, and a day at most"
+            f" ({LONGEST:,})"
+        )
     if not isinstance(kernel, str) and not callable(kernel):
         raise InputError(
             f"kernel is {kernel!r}: give a function kernel(x, weight, bias, eps) -> y, or"
