@@ -33,7 +33,12 @@ getattr(import_module(sys.argv[1]), sys.argv[2])(*filter(None, sys.argv[3:4]))
 
 
 def start(
-    module: str, function: str, argument: str = "", *, environment: Mapping[str, str] | None = None
+    module: str,
+    function: str,
+    argument: str = "",
+    *,
+    environment: Mapping[str, str] | None = None,
+    errors: int | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a process that calls a function, in a session of its own, with pipes to and from it.
 
@@ -47,12 +52,15 @@ def start(
         What with; nothing where it is empty.
     environment
         Variables where this process has none of the name.
+    errors
+        Where its standard error goes, as `subprocess` takes it; to this process's own if None.
     """
     with _interrupts_kept_back():
         return subprocess.Popen(  # noqa: S603 - this interpreter, this package
             [sys.executable, "-c", _START, module, function, argument, *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=errors,
             env={**(environment or {}), **os.environ},
             start_new_session=True,
         )
@@ -100,14 +108,12 @@ def pipes() -> Iterator[tuple[TextIO, TextIO]]:
     """
     # Whoever interrupts means the process that started this one, which says when to leave.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    questions = os.fdopen(_moved(0), encoding="ascii")
-    answers = os.fdopen(_moved(1), "w", encoding="ascii")
+    questions = os.fdopen(moved(0), encoding="ascii")
+    answers = os.fdopen(moved(1), "w", encoding="ascii")
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - no path
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    if hasattr(os, "register_at_fork"):
-        mine = questions.fileno(), answers.fileno()
-        os.register_at_fork(after_in_child=lambda: _close(mine))
+    keep_from_forks(questions.fileno(), answers.fileno())
     code = 1
     try:
         yield questions, answers
@@ -146,7 +152,29 @@ def leave() -> None:
     os._exit(1)
 
 
-def _moved(descriptor: int) -> int:
+def keep_from_forks(*descriptors: int) -> None:
+    """Close descriptors in processes that this one forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: _close(descriptors))
+
+
+PR_SET_PDEATHSIG = 1
+"""Linux's number, of ``sys/prctl.h``."""
+
+
+def end_with_parent() -> None:
+    """Have this process killed when the thread that started it ends, where the system can do so.
+
+    A thread that reads a pipe notices too, but not while a function of others keeps Python's lock.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def moved(descriptor: int) -> int:
     """A high descriptor of the same file."""
     try:
         import fcntl

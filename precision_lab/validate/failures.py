@@ -64,7 +64,8 @@ class Failure:
     kind
         ``value``, ``root`` (no one r explains a row), ``special`` (rows with NaN or infinities),
         ``plan``, ``raised``, ``shape``, ``type``, ``modified``, ``stdout``, ``error-state``,
-        ``flush``, ``property``, ``nothing`` (no call was judged); ``killed``, ``hung`` or
+        ``flush``, ``streams``, ``stray`` (more answers than calls), ``broken`` (what calls it),
+        ``property``, ``nothing`` (no call was judged); ``killed``, ``hung`` or
         ``given-up`` (not called again) of one in a process of its own.
     probe
         The probe's name, or "".

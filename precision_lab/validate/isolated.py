@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import subprocess
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 TIME_LIMIT = 10.0
 """Seconds that a call may take by default."""
 
-START = 120.0
-"""Seconds that a kernel's module may take to be imported."""
+START = 60.0
+"""Seconds that a kernel may take to be imported and built, where a call may not take longer: some
+libraries alone take ten."""
 
 HANGS, DEATHS = 4, 10
 """So often a process is replaced: then the kernel is not called again."""
@@ -42,7 +44,6 @@ HANGS, DEATHS = 4, 10
 TWICE = 2
 """And so often at one hidden size: then it is not called at that size again."""
 
-# The module search path is handed over, so that the process imports what its parent would.
 
 class Isolated:
     """A kernel that is called in a process of its own.
@@ -54,7 +55,7 @@ class Isolated:
     options
         Of `find_kernel`, such as ``framework`` and ``device``.
     time_limit
-        Seconds that a call may take.
+        Seconds that a call may take; importing it may take so long too, and `START` at least.
 
     Raises
     ------
@@ -70,8 +71,13 @@ class Isolated:
         self._settings: Settings | None = None
         self._hangs = self._deaths = 0
         self._lost: Counter[int] = Counter()
+        self._calls = 0
         self._process: _Process | None = _Process()
-        self._told = self._begun(self._process)
+        try:
+            self._told = self._begun(self._process)
+        except BaseException:
+            self.close()
+            raise
         self.name = str(self._told["name"])
         self.norm = str(self._told["norm"])
         self.weight_offset = float(self._told["weight_offset"])
@@ -110,9 +116,11 @@ class Isolated:
             for name in ("x", "weight", "bias")
             if (array := getattr(inputs, name)) is not None
         }
-        process.ask({"eps": inputs.eps, "weight_offset": inputs.weight_offset}, arrays)
+        self._calls += 1
+        words = {"eps": inputs.eps, "weight_offset": inputs.weight_offset, "call": self._calls}
+        process.ask(words, arrays)
         try:
-            answer = process.answer(self.time_limit)
+            answer, strays = process.answer(self._calls, self.time_limit)
         except TimeoutError:
             self._hangs += 1
             self._replace(size)
@@ -123,6 +131,10 @@ class Isolated:
             self._replace(size)
             return Outcome(findings=(("killed", f"it ended its process ({how})"),))
         told, found = answer
+        findings = [(kind, sentence) for kind, sentence in told["findings"]]
+        if strays:
+            sentence = f"{strays} more answers than calls came, as from a copy of its process"
+            findings.append(("stray", sentence))
         bits = found.get("y")
         with np.errstate(all="ignore"):
             return Outcome(
@@ -130,7 +142,7 @@ class Isolated:
                 bits,
                 told["raised"],
                 told["message"],
-                tuple((kind, sentence) for kind, sentence in told["findings"]),
+                tuple(findings),
             )
 
     def _given_up(self, size: int) -> str:
@@ -152,12 +164,15 @@ class Isolated:
     def _begun(self, process: _Process) -> dict[str, Any]:
         """Have the kernel found: what it tells of itself."""
         process.ask(self._question)
-        where = self.where
+        where, seconds = self.where, max(self.time_limit, START)
         try:
-            answer = process.answer(START)
+            answer, _ = process.answer(0, seconds)
         except TimeoutError:
             self.close()
-            raise InputError(f"{where} hangs while it is imported: {START:g} s passed") from None
+            raise InputError(
+                f"{where} hangs while it is imported: {seconds:g} s passed, and a longer time limit"
+                " would let it take longer"
+            ) from None
         if answer is None:
             how = process.ended()
             self.close()
@@ -193,18 +208,25 @@ class _Process:
         with suppress(BrokenPipeError):
             wire.send(self._process.stdin, told, arrays)
 
-    def answer(self, seconds: float) -> Answer:
-        """The next answer, None where the process has ended.
+    def answer(self, call: int, seconds: float) -> tuple[Answer, int]:
+        """The answer to a call, None where the process has ended; and how many came that are none.
 
         Raises
         ------
         TimeoutError
             None came in time.
         """
-        try:
-            return self._answers.get(timeout=seconds)
-        except queue.Empty:
-            raise TimeoutError from None
+        until, strays = time.monotonic() + seconds, 0
+        while True:
+            try:
+                answer = self._answers.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                raise TimeoutError from None
+            if answer is None or (
+                answer[0].get("call") == call and answer[0].get("process") == self._process.pid
+            ):
+                return answer, strays
+            strays += 1
 
     def ended(self) -> str:
         """How the process ended."""
