@@ -90,18 +90,27 @@ def test_a_plan_is_the_standard(written):
     assert not check_vectors(written, plan="late").passed
 
 
-def test_calls_that_were_not_run(written):
-    """A call without an output is told as not run; a folder without any is no verdict."""
+def test_outputs_that_are_missing(written):
+    """They are named, whole files and single calls; only on request the others are judged alone."""
     with pytest.raises(InputError, match=r"holds no outputs yet: put those of h3.safetensors"):
         check_vectors(written)
+    with pytest.raises(InputError, match="holds no outputs yet"):
+        check_vectors(written, partial=True)
+    device(written, late)
+    assert check_vectors(written).passed
     device(written, late, leave=("c000", "c001"))
-    verdict = check_vectors(written)
+    with pytest.raises(InputError, match=r"lacks 2 outputs, c000.y of h3, c001.y of h3: put") as e:
+        check_vectors(written)
+    assert "\n" not in str(e.value)
+    verdict = check_vectors(written, partial=True)
     assert verdict.passed
     (told,) = verdict.unsupported
     assert told.startswith("2 of "), told
     assert "were not run: c000 (" in told
     (written / "h40.y.safetensors").unlink()
-    assert check_vectors(written).passed
+    with pytest.raises(InputError, match=r"lacks h40.y.safetensors and 2 outputs, c000.y of h3"):
+        check_vectors(written)
+    assert check_vectors(written, partial=True).passed
 
 
 def test_the_same_bits_each_time(tmp_path):

@@ -95,17 +95,24 @@ def write(
 @click.argument("folder", metavar="DIR")
 @click.option("--plan", metavar="NAME", help="Hold them to this plan, not to all sound ones.")
 @click.option("--name", metavar="NAME", help="Of the kernel; that of DIR if absent.")
+@click.option("--partial", is_flag=True, help="Judge the outputs that are there, if not all are.")
 @as_json
 @click.pass_context
 def check(
-    ctx: click.Context, folder: str, *, plan: str | None, name: str | None, as_json: bool
+    ctx: click.Context,
+    folder: str,
+    *,
+    plan: str | None,
+    name: str | None,
+    partial: bool,
+    as_json: bool,
 ) -> None:
-    """Judge the outputs in DIR. Exit code 1 if anything is wrong."""
+    """Judge the outputs in DIR. Exit code 1 if anything is wrong, 2 if outputs are missing."""
     from precision_lab.vectors import check_vectors
 
     if name is not None and not (name.strip() and name.isprintable()):
         raise InputError(f"{name!r} is no name: give printable characters")
-    verdict = check_vectors(folder, plan=plan, name=name)
+    verdict = check_vectors(folder, plan=plan, name=name, partial=partial)
     if as_json:
         emit(json.loads(verdict.to_json()))
     else:

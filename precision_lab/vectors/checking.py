@@ -22,7 +22,7 @@ from precision_lab.vectors.manifest import NAME, Asked, Manifest, read_manifest
 from precision_lab.vectors.writing import IDENTIFY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Tensors = dict[str, NDArray[Any]]
 
 SHOWN = 3
-"""Calls without an output that are named."""
+"""Calls and files without an output that are named."""
 
 
 def check_vectors(
@@ -41,11 +41,12 @@ def check_vectors(
     name: str | None = None,
     plan: Plan | str | None = None,
     bits: bool | None = None,
+    partial: bool = False,
 ) -> Verdict:
     """Judge the outputs in a folder of vectors, as `validate` judges a kernel.
 
     The outputs of ``NAME.safetensors`` are in ``NAME.y.safetensors``: for each call ``CALL.x`` a
-    tensor ``CALL.y`` of its shape, in the output's format. Calls without one are told as not run.
+    tensor ``CALL.y`` of its shape, in the output's format.
 
     Parameters
     ----------
@@ -55,12 +56,16 @@ def check_vectors(
         Of the kernel, for the verdict; by default the folder's.
     plan, bits
         As for `validate`.
+    partial
+        Whether some outputs may be missing: their calls are told as not run, and the others are
+        judged.
 
     Raises
     ------
     InputError
         In one sentence: the manifest and the files disagree, a file is cut short or another than
-        was written, an output has another type or shape than asked for, or there are none at all.
+        was written, an output has another type or shape than asked for or is missing, or there are
+        none at all.
     """
     path = Path(folder)
     manifest = read_manifest(path)
@@ -70,7 +75,7 @@ def check_vectors(
         raise InputError(f"{path / NAME}: {error}") from None
     calls: list[Call] = []
     outputs: dict[int, NDArray[Any]] = {}
-    missing: list[str] = []
+    missing: list[Asked] = []
     for file in manifest.files:
         asked = [call for call in manifest.calls if call.file == file.name]
         tensors = _inputs(path, file.name, manifest, asked)
@@ -79,7 +84,7 @@ def check_vectors(
         for row in asked:
             y = given.get(f"{row.name}.y")
             if y is None:
-                missing.append(f"{row.name} ({row.probe} [{row.rows}, {row.hidden}])")
+                missing.append(row)
                 continue
             call = Call(row.probe, made[row.name], row.gain)
             calls.append(call)
@@ -89,6 +94,11 @@ def check_vectors(
         raise InputError(
             f"{path} holds no outputs yet: put those of {first}.safetensors into"
             f" {first}.y.safetensors, {manifest.calls[0].name}.y and so on"
+        )
+    if missing and not partial:
+        raise InputError(
+            f"{path} lacks {_lacking(path, missing, manifest)}: put them there, or have the others"
+            " judged alone with --partial (partial=True)"
         )
     calls.sort(key=lambda call: call.inputs.x.size)
     verdict = examine(
@@ -102,12 +112,28 @@ def check_vectors(
     )
     if not missing:
         return verdict
-    more = ", …" if len(missing) > SHOWN else ""
     told = (
         f"{len(missing)} of {len(manifest.calls)} calls, which have no output and were not run:"
-        f" {', '.join(missing[:SHOWN])}{more}"
+        f" {_named(f'{row.name} ({row.probe} [{row.rows}, {row.hidden}])' for row in missing)}"
     )
     return dataclasses.replace(verdict, unsupported=(told, *verdict.unsupported))
+
+
+def _lacking(path: Path, missing: Sequence[Asked], manifest: Manifest) -> str:
+    """Which outputs are not there: those of whole files, and those of single calls."""
+    names = [file.name for file in manifest.files]
+    whole = [name for name in names if not (path / f"{name}.y.safetensors").exists()]
+    single = [f"{row.name}.y of {row.file}" for row in missing if row.file not in whole]
+    parts = [_named(f"{name}.y.safetensors" for name in whole)] if whole else []
+    if single:
+        parts.append(f"{len(single)} output{'s' * (len(single) > 1)}, {_named(single)}")
+    return " and ".join(parts)
+
+
+def _named(names: Iterable[str]) -> str:
+    """The first few."""
+    listed = list(names)
+    return ", ".join(listed[:SHOWN]) + (", …" if len(listed) > SHOWN else "")
 
 
 def _outcome(inputs: Inputs, outputs: Mapping[int, NDArray[Any]]) -> Outcome:

@@ -36,6 +36,13 @@ def test_written_and_judged(lab, tmp_path):
     ran = lab("vectors", "check", tmp_path / "good", "--name", "my chip")
     assert 0 == ran.code
     assert ran.out.startswith("my chip is a sound RMSNorm in float16"), ran.out
+    (tmp_path / "good" / "h40.y.safetensors").unlink()
+    ran = lab("vectors", "check", tmp_path / "good")
+    assert (2, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
+    assert "lacks h40.y.safetensors: put them there" in ran.err
+    ran = lab("vectors", "check", tmp_path / "good", "--partial")
+    assert 0 == ran.code
+    assert "which have no output and were not run" in ran.out
     device(tmp_path / "bad", double=True)
     ran = lab("vectors", "check", tmp_path / "bad", "--json")
     assert 1 == ran.code
