@@ -68,12 +68,22 @@ def command(
 
 def sentence(name: str, found: list[Identified]) -> str:
     """What came out, in one sentence."""
+    from precision_lab.identify import LIKELY, rivals
+
     best = found[0]
     if best.exact:
         return (
             f"{name} follows the plan {best.name}: all {best.compared:,} outputs are equal,"
             " bit for bit."
         )
+    if best.share < LIKELY:
+        return (
+            f"{name} fits no plan: none gives more than {_share(best.share)} of"
+            f" {best.compared:,} outputs."
+        )
+    if near := rivals(found):
+        names = " or ".join(f"{one.name} ({_share(one.share)})" for one in near)
+        return f"{name} fits no plan: it is something like {names}, of {best.compared:,} outputs."
     return (
         f"{name} fits no plan: the nearest, {best.name}, gives {_share(best.share)} of"
         f" {best.compared:,} outputs."
@@ -86,8 +96,12 @@ def _share(share: float) -> str:
 
 
 def _show(found: list[Identified]) -> None:
+    from precision_lab.identify import LIKELY, rivals
+
     best = found[0]
-    if best.faults:
+    if best.share < LIKELY:
+        return
+    if best.faults and not rivals(found):
         click.echo("faults:")
         for fault in best.faults:
             click.echo(f"  {fault}")

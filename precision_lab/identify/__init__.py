@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.emulate import emulate
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from precision_lab.norms import Norm
     from precision_lab.plans import Plan
 
-__all__ = ["Call", "Identified", "answer", "identify"]
+__all__ = ["LIKELY", "Call", "Identified", "answer", "identify", "rivals"]
 
 SHOWN = 5
 """Plans that are told, the nearest first."""
@@ -33,6 +33,12 @@ ELEMENTS = 2560
 
 CLOSE = 0.9
 """Below this share of equal outputs the kernel may compute something else, and that is tried."""
+
+LIKELY = 0.5
+"""Below this share the nearest plan is chance, and neither it nor its faults are told."""
+
+MARGIN = 0.01
+"""Plans whose shares are no farther apart are as near as each other."""
 
 LIKE = 1.5
 """Functions that are so many times as far as the nearest one may be the kernel's all the same."""
@@ -56,7 +62,8 @@ class Identified:
         Switches that the outputs cannot tell apart: all values that give the same outputs. It and
         `known` are looked for in the best plan alone.
     faults
-        What the plan does that no sound computation does, a phrase each.
+        What the plan does that no sound computation does, a phrase each; none where no plan gives
+        half of the outputs, and what the nearest does says nothing of the kernel.
     compared
         How many outputs.
     """
@@ -176,7 +183,27 @@ def answer(
         # Plans of libraries may have orders and switches together that the grid leaves out.
         found.insert(0, _Candidate(calls, Found(rows, 1.0)))
     told = [one.told(calls, own.name, weight_offset, whole=not i) for i, one in enumerate(found)]
+    if found[0].share < LIKELY:
+        told = [replace(one, faults=()) for one in told]
     return told[:SHOWN]
+
+
+def rivals(found: Sequence[Identified]) -> list[Identified]:
+    """Plans about as near as the best, which say other things of the kernel's faults; or none.
+
+    Parameters
+    ----------
+    found
+        What `identify` gave: none of it gives all outputs.
+    """
+    if not found or found[0].exact or found[0].share < LIKELY:
+        return []
+    best = found[0]
+    told = {best.faults: best}
+    for one in found[1:]:
+        if best.share - one.share <= MARGIN:
+            told.setdefault(one.faults, one)
+    return list(told.values()) if len(told) > 1 else []
 
 
 @dataclass(frozen=True, eq=False)

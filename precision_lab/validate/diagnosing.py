@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from precision_lab.identify import Identified, answer
+from precision_lab.identify import LIKELY, Identified, answer, rivals
 from precision_lab.identify.calls import SIZES, questions
 from precision_lab.identify.calls import Call as Answered
 from precision_lab.validate.verdict import Diagnosis
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from precision_lab.validate.settings import Settings
 
     Execute = Callable[[Inputs], Outcome]
-
-LIKELY = 0.5
-"""A nearest plan that gives so many of the outputs is worth naming."""
 
 ELEMENTS = 2560
 """Of each call: rows are as many as that gives, and at least 8."""
@@ -114,4 +111,7 @@ def diagnosis(found: Sequence[Identified]) -> Diagnosis:
     share = f"{best.share:.2%} of {best.compared:,} outputs"
     if best.share < LIKELY:
         return Diagnosis(None, f"no plan gives its outputs; the nearest gives {share}")
+    if near := rivals(found):
+        names = " or ".join(f"{one.name} ({one.share:.2%})" for one in near)
+        return Diagnosis(None, f"no plan gives its outputs; it is something like {names}")
     return Diagnosis(None, f"no plan gives its outputs; {best.name} gives {share}{why}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -9,8 +10,12 @@ import sys
 import pytest
 from misbehaving import TEXT
 
+from precision_lab.cli.identify import sentence
 from precision_lab.files import read_safetensors
+from precision_lab.identify import Identified, rivals
 from precision_lab.inputs import captures
+from precision_lab.norms import norms
+from precision_lab.plans import plans
 from precision_lab.probes import probes
 
 FEW = ("--hidden", "3,8", "--rows", "2", "--probes", "normal,constant")
@@ -180,8 +185,29 @@ def test_identify_says_that_no_plan_fits(lab, tmp_path):
     )
     ran = lab("identify", f"{path}:f")
     assert ran.code == 0
-    assert re.match(r"f fits no plan: the nearest, \S.*, gives \d?\d\.\d\d % of", ran.out)
-    assert "100.00 %" not in ran.out
+    assert re.fullmatch(
+        r"f fits no plan: none gives more than \d?\d\.\d\d % of 6,080 outputs\.\n", ran.out
+    )
+    assert all(not one["faults"] for one in lab("identify", f"{path}:f", "--json").data["plans"])
+
+
+def test_two_plans_that_are_as_near_are_both_told():
+    """One with a fault and one without, within a margin: neither is claimed, alone it is."""
+    sound = Identified(plans["late"], norms["rms"], 0.9023, compared=6080)
+    faulty = Identified(
+        plans["late"].replace(eps_place="missing"), norms["rms"], 0.9044,
+        faults=("eps is missing",), compared=6080,
+    )  # fmt: skip
+    told = sentence("f", [faulty, sound])
+    assert (
+        "f fits no plan: it is something like late eps_place=missing (90.44 %) or late (90.23 %),"
+        " of 6,080 outputs." == told
+    )
+    assert [faulty, sound] == rivals([faulty, sound])
+    assert [] == rivals([faulty, dataclasses.replace(sound, share=0.8)])
+    assert [] == rivals([faulty, faulty])
+    assert [] == rivals([dataclasses.replace(faulty, share=1.0), sound])
+    assert "the nearest, late eps_place=missing, gives 90.44 %" in sentence("f", [faulty])
 
 
 def test_identify_of_what_answers_nothing(lab, file, tmp_path):
