@@ -7,6 +7,7 @@ multiprocessing. One serves a whole run; another takes its place only where it d
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import threading
@@ -24,6 +25,8 @@ from precision_lab.validate import wire
 from precision_lab.validate.running import Outcome
 
 if TYPE_CHECKING:
+    from typing import IO
+
     from numpy.typing import NDArray
 
     from precision_lab.norms import Inputs
@@ -40,6 +43,9 @@ libraries alone take ten."""
 
 HANGS, DEATHS = 4, 10
 """So often a process is replaced: then the kernel is not called again."""
+
+ERRORS = 1 << 16
+"""Bytes that its processes may write to standard error, all together: the rest is not shown."""
 
 TWICE = 2
 """And so often at one hidden size: then it is not called at that size again."""
@@ -72,7 +78,8 @@ class Isolated:
         self._hangs = self._deaths = 0
         self._lost: Counter[int] = Counter()
         self._calls = 0
-        self._process: _Process | None = _Process()
+        self._errors = _Errors(kernel)
+        self._process: _Process | None = _Process(self._errors)
         try:
             self._told = self._begun(self._process)
         except BaseException:
@@ -102,7 +109,7 @@ class Isolated:
             return Outcome(findings=(("given-up", given_up),))
         if self._process is None:
             try:
-                self._process = _Process()
+                self._process = _Process(self._errors)
                 self._begun(self._process)
             except InputError as error:
                 self._deaths = DEATHS
@@ -183,14 +190,50 @@ class Isolated:
         return answer[0]
 
 
-class _Process:
-    """One process, and a thread that listens to it."""
+class _Errors:
+    """Standard error of a kernel's processes: the first of it goes on to this process's own."""
 
-    def __init__(self) -> None:
-        self._process = processes.start("precision_lab.validate.child", "main")
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._left = ERRORS
+        self._lock = threading.Lock()
+
+    def pass_on(self, pipe: IO[bytes]) -> None:
+        """Read a pipe to its end."""
+        with suppress(OSError, ValueError):
+            while text := os.read(pipe.fileno(), ERRORS):
+                with self._lock:
+                    self._write(text)
+
+    def _write(self, text: bytes) -> None:
+        if self._left <= 0:
+            return
+        shown = text[: self._left]
+        self._left -= len(text)
+        if self._left <= 0:
+            shown += (
+                f"\nprecision-lab: {self._where} wrote {ERRORS >> 10} KiB to standard error, and"
+                " no more of it is shown\n"
+            ).encode()
+        # Nobody may be there to read it.
+        with suppress(OSError):
+            os.write(2, shown)
+
+
+class _Process:
+    """One process, and threads that listen to it."""
+
+    def __init__(self, errors: _Errors) -> None:
+        self._process = processes.start(
+            "precision_lab.validate.child", "main", errors=subprocess.PIPE
+        )
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()
+        self._passing = threading.Thread(
+            target=errors.pass_on, args=(self._process.stderr,), daemon=True
+        )
+        self._passing.start()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None  # noqa: S101
@@ -243,9 +286,11 @@ class _Process:
         processes.kill(self._process)
         self._process.wait()
         # A process that the kernel started may hold the pipe: then the listener is left behind.
-        self._reader.join(timeout=1)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None and not (pipe is self._process.stdout and self._reader.is_alive()):
+        listeners = {self._process.stdout: self._reader, self._process.stderr: self._passing}
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if listener := listeners.get(pipe):
+                listener.join(timeout=1)
+            if pipe is not None and not (listener and listener.is_alive()):
                 with suppress(BrokenPipeError):
                     pipe.close()
 

@@ -263,3 +263,17 @@ def test_the_same_is_told_in_this_process(file, name):
     with Isolated(f"{file}:{name}") as kernel:
         there = kernel.run(given(), SETTINGS)
     assert (outcome.raised, outcome.findings) == (there.raised, there.findings)
+
+
+def test_standard_error_is_shown_in_part(file, capfd):
+    """The first 64 KiB of all calls together, and a sentence; what is less is shown as it is."""
+    with Isolated(f"{file}:errors") as kernel:
+        for _ in range(4):
+            assert kernel.run(given(), SETTINGS).y is not None
+    found = capfd.readouterr().err
+    assert 1 << 16 == found.count("e" * 16) * 16
+    assert 1 == found.count("wrote 64 KiB to standard error, and no more of it is shown")
+    assert len(found) < (1 << 16) + 300
+    with Isolated(f"{file}:errors") as kernel:
+        kernel.run(given(), SETTINGS)
+    assert "e" * 50_000 == capfd.readouterr().err
