@@ -59,12 +59,15 @@ def assert_norm(
         own, probes see less than together: one rounding schedule need not explain all of them.
     options
         The other options of `validate`: ``framework="torch"`` for a kernel of tensors, device, eps,
-        weight_format, weight_offset, plan, require and so on.
+        weight_format, weight_offset, plan, require and so on. The plan behind the outputs is looked
+        for only where they are wrong, for the diagnosis: ``diagnose=True`` looks for it always, and
+        ``diagnose=False`` never.
 
     Returns
     -------
     Verdict
-        Of a kernel that is right.
+        Of a kernel that is right. Its ``plan`` is None, unless ``plan=`` was the standard or
+        ``diagnose=True`` found one.
 
     Raises
     ------
@@ -86,7 +89,10 @@ def assert_norm(
     >>> assert_norm(kernel, hidden=[64]).schedule
     'late/direct'
     """
+    # A failure's message is what is to be read, not this function.
+    __tracebackhide__ = True
     chosen = None if probes is None else _listed(probes)
+    options.setdefault("diagnose", "failures")
     if norm is not None:
         options["norm"] = norm
     verdict = validate(kernel, format=format, probes=chosen, **options)
@@ -115,12 +121,12 @@ def told(verdict: Verdict) -> str:
     lines = [
         f"{verdict.kernel} is not a sound {settings.norm.title} in {settings.output_format.name}"
     ]
+    if verdict.diagnosis:
+        lines.append(f"  diagnosis: {verdict.diagnosis}")
     for failure in verdict.failures[:TOLD]:
         lines += _failure(failure)
     if more := len(verdict.failures) - TOLD:
         lines += [f"  and {more} more kinds of failure"] if more > 0 else []
-    if verdict.diagnosis:
-        lines.append(f"  diagnosis: {verdict.diagnosis}")
     return "\n".join(lines)
 
 

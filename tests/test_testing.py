@@ -60,9 +60,23 @@ def test_a_failure_says_what_to_look_at():
     assert "faulty is not a sound RMSNorm in bfloat16" == first
     said = {line.split(":")[0].strip() for line in lines}
     assert {"probe", "wrong", "worst", "small", "diagnosis"} <= said
+    assert lines[0].startswith("  diagnosis: its outputs are those of")
     assert "eps is missing" in text
     assert " 0x1." in text
     assert " outputs" in text
+
+
+def test_the_plan_is_looked_for_where_something_is_wrong():
+    """A kernel that passes is not searched, unless that is asked for or a plan is the standard."""
+    few = {"hidden": [64], "probes": "normal"}
+    assert assert_norm(good, **few).plan is None
+    assert "late" == assert_norm(good, **few, diagnose=True).plan
+    assert "late" == assert_norm(good, **few, plan="late").plan
+    with pytest.raises(AssertionError) as caught:
+        assert_norm(faulty, hidden=[64], probes="near-eps-0.1", diagnose=False)
+    assert "diagnosis" not in str(caught.value)
+    with pytest.raises(InputError, match="diagnose is 'failure': give True, False or 'failures'"):
+        assert_norm(good, **few, diagnose="failure")
 
 
 def test_what_a_kernel_does_beside_computing_is_told():
@@ -140,7 +154,7 @@ def test_a_test_runs_once_for_each_probe(plugin):
     """`norm_probe` gives every probe; those without meaning are skipped."""
     test = """
 def test_good(norm_probe):
-    assert_norm(good, probes=norm_probe, hidden=[8], diagnose=False)
+    assert_norm(good, probes=norm_probe, hidden=[8])
 """
     outcomes = plugin(test).parseoutcomes()
     assert len(probes) == outcomes["passed"] + outcomes["skipped"]
@@ -162,7 +176,10 @@ def test_failures_are_read_in_the_session(plugin):
     """The message of the assertion is what pytest shows."""
     result = plugin("def test_bad(): assert_norm(bad, hidden=[3])")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*bad is not a sound RMSNorm in bfloat16*", "*probe:*"])
+    result.stdout.fnmatch_lines(
+        ["*bad is not a sound RMSNorm in bfloat16*", "*diagnosis: its outputs*", "*probe:*"]
+    )
+    result.stdout.no_fnmatch_line("*verdict.passed*")
 
 
 BOTH = """

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from precision_lab.table import InputError
 from precision_lab.validate.calls import Call, capture_calls, default_calls
 from precision_lab.validate.costs import notes
 from precision_lab.validate.diagnosing import diagnoser
@@ -75,7 +76,7 @@ def validate(
     device: str = "cpu",
     isolate: bool = False,
     time_limit: float = TIME_LIMIT,
-    diagnose: bool = True,
+    diagnose: bool | Literal["failures"] = True,
 ) -> Verdict:
     """Judge a kernel, with no tolerance guessed.
 
@@ -123,6 +124,7 @@ def validate(
     diagnose
         Whether the plan behind the outputs is looked for, which takes longer than the judging: a
         second for an RMSNorm, four for a LayerNorm. Without it the verdict's plan is None.
+        ``"failures"`` looks for it only where something is wrong.
 
     Returns
     -------
@@ -143,6 +145,8 @@ def validate(
     >>> validate(kernel, hidden=[3, 64], probes=["normal", "exact"]).schedule
     'late/direct'
     """
+    if not (isinstance(diagnose, bool) or diagnose == "failures"):
+        raise InputError(f"diagnose is {diagnose!r}: give True, False or 'failures'")
     with opened(
         kernel, norm=norm, framework=framework, device=device, isolate=isolate,
         time_limit=time_limit,
@@ -170,6 +174,7 @@ def validate(
             bits=bits,
             require=require,
             diagnose=diagnoser(execute, settings) if diagnose else None,
+            diagnose_sound=diagnose is True,
         )
         limits = (*tool.declared.told, *verdict.unsupported)
         return dataclasses.replace(verdict, unsupported=limits)
@@ -185,6 +190,7 @@ def examine(
     bits: bool | None = None,
     require: Iterable[str] = (),
     diagnose: Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis] | None = None,
+    diagnose_sound: bool = True,
 ) -> Verdict:
     """Judge whatever answers calls: a function here, or a kernel in a process of its own.
 
@@ -198,6 +204,8 @@ def examine(
         As for `validate`.
     diagnose
         Asked for the plan behind the outputs, once all calls are made.
+    diagnose_sound
+        Whether it is asked where nothing is wrong, too.
     """
     wanted = [properties.find(one).name for one in _names(require)]
     held = standard(settings, plan, bits=bits)
@@ -219,6 +227,9 @@ def examine(
         for row in properties.values()
         if judged and (row.free or row.name in wanted)
     }
+    if "ties" not in wanted and "ties" in found and found["ties"].holds is None:
+        # Nobody asked, and there is nothing to tell.
+        del found["ties"]
     failures += tuple(
         Failure(kind="property", probe="", message=f"{one} is required, and {found[one].told}")
         for one in wanted
@@ -226,7 +237,7 @@ def examine(
     )
     if isinstance(held, OnePlan):
         known = Diagnosis(held.plan.name if not failures and held.equal == held.total else None)
-    elif diagnose is not None and judged:
+    elif diagnose is not None and judged and (failures or diagnose_sound):
         known = diagnose(calls, session.outcomes)
     else:
         known = Diagnosis(None)
