@@ -8,6 +8,7 @@ the package.
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 FIXTURE = "norm_probe"
 KEY = "precision_lab_verdicts"
 """Of the attribute by which verdicts travel with a test's report, between processes too."""
+FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""How a session ends that nothing broke off."""
+LONG, SHARE = 0.2, 20
+"""The report is written after every test. Where that takes longer, in seconds, it is written again
+only when so many times as long has passed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,7 +77,7 @@ def norm_probes() -> tuple[Probe, ...]:
 
 
 class Collector:
-    """Gathers the verdicts of a session and writes them at its end.
+    """Gathers the verdicts of a session and writes them, so that one that is killed leaves them.
 
     Parameters
     ----------
@@ -83,15 +89,34 @@ class Collector:
         self.path = path
         self.fresh: list[dict[str, Any]] = []
         self.all: list[dict[str, Any]] = []
+        self.due = 0.0
+        self.writes = True
 
     def seen(self, verdict: Verdict) -> None:
         """Note a verdict of the test that runs."""
         self.fresh.append(json.loads(verdict.to_json()))
 
-    def pytest_sessionstart(self) -> None:
-        """Watch."""
+    def write(self, *, finished: bool = False) -> None:
+        """Write what is known, unless this is one of several workers."""
+        if not self.writes:
+            return
+        from precision_lab.report.verdicts import write
+
+        began = time.monotonic()
+        write(self.path, self.all, finished=finished)
+        now = time.monotonic()
+        self.due = now + SHARE * (now - began) if now - began > LONG else 0.0
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Watch; a report of an earlier session is not to stand for this one."""
+        from precision_lab.table import InputError
         from precision_lab.testing import watchers
 
+        self.writes = not hasattr(session.config, "workerinput")
+        try:
+            self.write()
+        except InputError as error:
+            raise pytest.UsageError(f"--precision-report: {error}") from None
         watchers.append(self.seen)
 
     @pytest.hookimpl(wrapper=True)
@@ -105,19 +130,19 @@ class Collector:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take them from it, in the process that writes."""
-        for verdict in getattr(report, KEY, ()):
+        found = getattr(report, KEY, ())
+        for verdict in found:
             self.all.append({"test": report.nodeid, **verdict})
+        if found and time.monotonic() >= self.due:
+            self.write()
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the file, unless this is one of several workers."""
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Write the file a last time."""
         from precision_lab.testing import watchers
 
         if self.seen in watchers:
             watchers.remove(self.seen)
-        if not hasattr(session.config, "workerinput"):
-            from precision_lab.report.verdicts import write
-
-            write(self.path, self.all)
+        self.write(finished=exitstatus in FINISHED)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say where it is."""

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -194,7 +196,7 @@ def test_the_report_of_a_session(plugin, pytester):
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["precision_lab: 2 verdicts in out/verdicts.json"])
     told = json.loads((pytester.path / "out/verdicts.json").read_text("utf-8"))
-    assert (1, 1) == (told["passed"], told["failed"])
+    assert (True, 1, 1) == (told["finished"], told["passed"], told["failed"])
     expected = ["test_it.py::test_good", "test_it.py::test_bad"]
     assert expected == [one["test"] for one in told["verdicts"]]
     assert [] == watchers
@@ -204,10 +206,57 @@ def test_the_report_of_a_session_as_a_page(plugin, pytester):
     """The page stands alone, and escapes names."""
     plugin(BOTH, "--precision-report=verdicts.html")
     text = (pytester.path / "verdicts.html").read_text("utf-8")
-    assert "1 of 2 verdicts: sound." in text
+    assert "1 of 2 verdicts: sound.</p>" in text
     assert "&lt;b&gt; is not a sound RMSNorm" in text
     assert "<b>" not in text
     assert "://" not in text
+
+
+KILLED = """
+import os, pathlib, signal, time
+def test_good(): assert_norm(good, probes="normal", hidden=[3])
+def test_killed():
+    until = time.monotonic() + 60
+    while "test_good" not in pathlib.Path(REPORT).read_text("utf-8"):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    os.kill(os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "1")])
+@pytest.mark.parametrize("ending", ["json", "html"])
+def test_a_session_that_is_killed_leaves_what_was_seen(pytester, monkeypatch, ending, options):
+    """The report is up to date after each test, and says that the session did not finish."""
+    if options:
+        optional("xdist")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    report = pytester.path / f"verdicts.{ending}"
+    pytester.makepyfile(judged_kernels=KERNELS)
+    pytester.makepyfile(test_it=f"from judged_kernels import *\nREPORT = {str(report)!r}\n{KILLED}")
+    report.write_text("test_good, as an earlier session left it", "utf-8")
+    result = pytester.runpytest_subprocess(
+        "-p", "pytest_precision_lab", f"--precision-report={report}", *options
+    )
+    assert -signal.SIGKILL == result.ret
+    text = report.read_text("utf-8")
+    if ending == "json":
+        told = json.loads(text)
+        assert (False, ["test_it.py::test_good"]) == (
+            told["finished"], [one["test"] for one in told["verdicts"]]
+        )  # fmt: skip
+    else:
+        assert "1 of 1 verdicts: sound. The session had not finished" in text
+
+
+def test_a_report_that_cannot_be_written_is_told_first(plugin, pytester):
+    """Before any test has run."""
+    (pytester.path / "file").write_text("", "utf-8")
+    result = plugin("def test_one(): pass", "--precision-report=file/verdicts.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--precision-report: file cannot be made: *"])
+    assert [] == watchers
 
 
 def test_a_report_of_no_kind_is_refused(plugin):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from precision_lab.files import replace_file
 from precision_lab.report.page import template
 from precision_lab.report.tables import Cell, Table
+from precision_lab.table import InputError
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = "precision_lab.verdicts/1"
 
 
-def write(path: str, verdicts: Sequence[Mapping[str, Any]]) -> None:
+def write(path: str, verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> None:
     """Write verdicts to a file, whole or not at all; its folder is made.
 
     Parameters
@@ -27,17 +28,30 @@ def write(path: str, verdicts: Sequence[Mapping[str, Any]]) -> None:
         Of a page where it ends in ``.html``; else of JSON.
     verdicts
         As `Verdict.to_json` tells them, with the name of the ``test``.
+    finished
+        Whether these are all of the session.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written there.
     """
-    text = page(verdicts) if path.endswith(".html") else document(verdicts)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    told = page if path.endswith(".html") else document
+    text = told(verdicts, finished=finished)
+    folder = Path(path).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}") from error
     replace_file(Path(path), [text.encode(errors="backslashreplace")])
 
 
-def document(verdicts: Sequence[Mapping[str, Any]]) -> str:
+def document(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> str:
     """Verdicts as strict JSON."""
     told = {
         "schema": SCHEMA,
         "precision_lab": __version__,
+        "finished": finished,
         "passed": sum(bool(one["passed"]) for one in verdicts),
         "failed": sum(not one["passed"] for one in verdicts),
         "verdicts": list(verdicts),
@@ -45,12 +59,16 @@ def document(verdicts: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def page(verdicts: Sequence[Mapping[str, Any]]) -> str:
+def page(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> str:
     """Verdicts as a page that stands alone: those that failed, then all of them."""
     failed = [one for one in verdicts if not one["passed"]]
     tables = [Table(title="Verdicts", rows=[_line(one) for one in verdicts])] if verdicts else []
     return template("verdicts.html").render(
-        verdicts=verdicts, failed=failed, tables=tables, version=__version__
+        verdicts=verdicts,
+        failed=failed,
+        tables=tables,
+        finished=finished,
+        version=__version__,
     )
 
 
