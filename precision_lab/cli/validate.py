@@ -23,6 +23,7 @@ from precision_lab.cli.judging import (
     words,
 )
 from precision_lab.cli.output import as_json, columns, emit
+from precision_lab.files.writing import check_file, check_folder
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -87,6 +88,10 @@ def command(
         return
     if kernel is None:
         raise InputError("name a kernel, as in precision-lab validate path/to/file.py:function")
+    if html is not None:
+        check_file(html)
+    if reproducer is not None:
+        check_folder(reproducer)
     from precision_lab.validate import validate
 
     verdict = validate(

@@ -36,13 +36,9 @@ def replace_file(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None
         and nothing half-written is left.
     """
     path = Path(path)
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
-    beside = path.parent / f".{secrets.token_hex(8)}.tmp"
+    _check(path)
+    beside = _beside(path)
     try:
-        if path.exists() and not path.is_file():
-            kind = "folder" if path.is_dir() else "device or pipe"
-            raise InputError(f"{path} cannot be written: a {kind} stands in its place")
         with beside.open("xb") as file:
             for chunk in chunks:
                 file.write(chunk)
@@ -58,6 +54,57 @@ def replace_file(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None
         with contextlib.suppress(OSError):
             beside.unlink()
     _settle(path.parent)
+
+
+def check_file(path: str | Path) -> None:
+    """Refuse a path that `replace_file` would refuse, before there is anything to write.
+
+    Raises
+    ------
+    InputError
+        As for `replace_file`.
+    """
+    path = Path(path)
+    _check(path)
+    beside = _beside(path)
+    try:
+        beside.touch(exist_ok=False)
+        beside.unlink()
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder that can neither be made nor be written into.
+
+    Raises
+    ------
+    InputError
+        Something else stands in its place or above it, or nothing may be written there.
+    """
+    folder = Path(folder)
+    if "\0" in str(folder):
+        raise InputError(f"{str(folder)!r} is no path, for it has a null byte")
+    first = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
+    if not first.is_dir():
+        raise InputError(f"{folder} cannot be made: {first} is no folder")
+    if not os.access(first, os.W_OK | os.X_OK):
+        raise InputError(f"{folder} cannot be written: nothing may be written to {first}")
+
+
+def _beside(path: Path) -> Path:
+    return path.parent / f".{secrets.token_hex(8)}.tmp"
+
+
+def _check(path: Path) -> None:
+    if "\0" in str(path):
+        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+    try:
+        if path.exists() and not path.is_file():
+            kind = "folder" if path.is_dir() else "device or pipe"
+            raise InputError(f"{path} cannot be written: a {kind} stands in its place")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _settle(folder: Path) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import re
 import subprocess
@@ -71,6 +72,40 @@ def test_the_page_stands_alone(lab, file, tmp_path):
     assert "http" not in re.sub(r"base64,[^\"]+", "", text)
     lost = lab("validate", "late", *FEW, "--html", tmp_path / "no" / "page.html")
     assert lost.code == 2
+
+
+def test_what_cannot_be_written_is_refused_before_the_run(lab, file, tmp_path, monkeypatch):
+    """In one sentence, and nothing is left or made; no kernel is called for it."""
+    importlib.import_module("precision_lab.validate")
+    monkeypatch.setattr(sys.modules["precision_lab.validate"], "validate", None)
+    (tmp_path / "taken").touch()
+    before = sorted(tmp_path.iterdir())
+    for option, path, words in (
+        ("--html", tmp_path / "no" / "page.html", "No such file or directory"),
+        ("--html", tmp_path, "a folder stands in its place"),
+        ("--reproducer", tmp_path / "taken", "is no folder"),
+        ("--reproducer", tmp_path / "taken" / "below", "is no folder"),
+    ):
+        ran = lab("validate", f"{file}:sound", *FEW, option, path)
+        assert (2, "") == (ran.code, ran.out)
+        assert words in ran.err
+        assert ran.err.count("\n") == 1
+    assert before == sorted(tmp_path.iterdir())
+
+
+def test_lists_that_hold_nothing_are_refused(lab):
+    """Commas alone name no size and no property."""
+    for option in ("--hidden", "--rows", "--probes", "--require", "--eps"):
+        ran = lab("validate", "late", option, " , ")
+        assert ran.code == 2
+        assert "' , ' names nothing" in ran.err
+
+
+def test_a_limit_of_time_is_a_day_at_most(lab):
+    """Whatever cannot be waited for is refused in one sentence."""
+    for limit in ("1e300", "inf", "90000", "0"):
+        ran = lab("validate", "late", "--time-limit", limit)
+        assert (2, 1) == (ran.code, ran.err.count("\n"))
 
 
 def test_a_reproducer_shows_the_fault(lab, file, tmp_path):
