@@ -22,12 +22,15 @@ class Declared:
         The one eps that it computes with, None for the one that it is given.
     format, weight_format
         The one format of x, and of weight and bias; "" for any.
+    note
+        What else is to be known of it, "" if nothing.
     """
 
     hidden: int | None = None
     eps: float | None = None
     format: str = ""
     weight_format: str = ""
+    note: str = ""
 
     @property
     def told(self) -> tuple[str, ...]:

@@ -68,8 +68,19 @@ def adapt(path: Path, *, weight_offset: float = 0.0) -> Adapted:
     """
     norm = one_norm(path)
     session = _session(norm, path)
+    note = ""
+    if norm.others:
+        nodes, were = ("node", "was") if norm.others == 1 else ("nodes", "were")
+        note = (
+            f"judged: its norm alone; {norm.others} other {nodes} of the model's graph"
+            f" {were} not run"
+        )
     declared = Declared(
-        hidden=norm.hidden, eps=norm.eps, format=norm.format, weight_format=norm.weight_format
+        hidden=norm.hidden,
+        eps=norm.eps,
+        format=norm.format,
+        weight_format=norm.weight_format,
+        note=note,
     )
 
     def function(

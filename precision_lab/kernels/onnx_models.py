@@ -58,6 +58,8 @@ class OneNorm:
         The one size that it is made for, None for any.
     eps
         What it adds, None where that is not seen.
+    others
+        Nodes of the file's graph beside it, which are not run.
     """
 
     model: bytes
@@ -72,6 +74,7 @@ class OneNorm:
     rank: int = 2
     hidden: int | None = None
     eps: float | None = None
+    others: int = 0
 
 
 def one_norm(path: Path) -> OneNorm:
@@ -179,6 +182,7 @@ def _of_node(graph: Graph, node: Any, path: Path) -> OneNorm:
         format=format,
         weight_format=weight_format,
         hidden=last[0] if last else None,
+        others=len(graph.model.graph.node) - 1,
         eps=float(attributes.get("epsilon", _float32(EPSILON.get(node.op_type, 1e-5)))),
         weight="weight" if "weight" in taken else "",
         bias="bias" if "bias" in taken else "",

@@ -11,8 +11,8 @@ import numpy as np
 from precision_lab.table import InputError
 from precision_lab.validate.calls import Call, capture_calls, default_calls
 from precision_lab.validate.costs import notes
-from precision_lab.validate.diagnosing import diagnoser
-from precision_lab.validate.failures import Failure, Wrong
+from precision_lab.validate.diagnosing import diagnoser, failing
+from precision_lab.validate.failures import Failure, Wrong, beside
 from precision_lab.validate.isolated import TIME_LIMIT
 from precision_lab.validate.measuring import powers, spreads
 from precision_lab.validate.opening import claims, opened
@@ -177,7 +177,8 @@ def validate(
             diagnose_sound=diagnose is True,
         )
         limits = (*tool.declared.told, *verdict.unsupported)
-        return dataclasses.replace(verdict, unsupported=limits)
+        known = (*filter(None, [tool.declared.note]), *verdict.notes)
+        return dataclasses.replace(verdict, unsupported=limits, notes=known)
 
 
 def examine(
@@ -237,18 +238,25 @@ def examine(
     )
     if isinstance(held, OnePlan):
         known = Diagnosis(held.plan.name if not failures and held.equal == held.total else None)
+    elif diagnose is not None and session.rejected:
+        known = failing(diagnose, execute, session)
     elif diagnose is not None and judged and (failures or diagnose_sound):
         known = diagnose(calls, session.outcomes)
     else:
         known = Diagnosis(None)
+    fault = known.fault
+    if failures and not session.rejected and beside(failures, session.outcomes):
+        fault = f"its numbers are right, but {failures[0].message}"
+    explained = judged and not session.rejected
     return Verdict(
         kernel=name,
         settings=settings,
         failures=failures,
-        schedule=sound.narrowest.name if sound and judged else None,
-        schedules=tuple(dict.fromkeys(h.name for h in sound.alive)) if sound and judged else (),
+        schedule=sound.narrowest.name if sound and explained else None,
+        schedules=tuple(dict.fromkeys(h.name for h in sound.alive)) if sound and explained else (),
         plan=known.plan,
         diagnosis=known.told,
+        fault=fault,
         power=powers(calls, session.outcomes, settings, sound.narrowest) if sound else (),
         unsupported=unsupported,
         properties=found,

@@ -254,6 +254,21 @@ def test_operators_of_other_libraries_are_not_run(tmp_path):
         find_kernel(str(path))
 
 
+def test_that_the_norm_alone_is_judged_is_told(tmp_path):
+    """Where the graph has more, which may be what onnxruntime cannot run, and only there."""
+    few = {"hidden": [HIDDEN], "rows": [2], "probes": ["normal"], "diagnose": False}
+    nodes = [
+        ("Nope", ["x"], ["t"], {"domain": "mine"}),
+        (RMS, ["t", "weight"], ["y"], {"epsilon": 1e-5}),
+    ]
+    path = saved(tmp_path / "m.onnx", nodes, stored=[("weight", (HIDDEN,), 3.0)])
+    verdict = validate(str(path), **few)
+    assert verdict.passed
+    line = "judged: its norm alone; 1 other node of the model's graph was not run"
+    assert f"note: {line}" in str(verdict)
+    assert line not in str(validate(str(one_node(tmp_path / "n.onnx", RMS)), **few))
+
+
 def test_a_model_takes_no_device(tmp_path):
     """An ONNX model is run on the cpu."""
     path = one_node(tmp_path / "m.onnx", RMS)
