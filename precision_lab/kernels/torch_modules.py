@@ -31,6 +31,9 @@ EPS = (
 WEIGHT = ("weight", "gamma", "scale", "gain", "g", "w", "a_2")
 BIAS = ("bias", "beta", "shift", "b", "b_2")
 
+KEPT = 2
+"""Modules of a size and an eps that are kept: one size is asked with two eps in turn."""
+
 UNSET = 2.0**-23
 """What torch's RMSNorm adds where its eps is None, in every format that is computed in float32."""
 
@@ -144,7 +147,8 @@ def _made(
         Declared(eps=own).refuse(hidden=x.shape[-1], eps=eps)
         key = (int(x.shape[-1]), eps)
         if key not in kept:
-            kept.clear()
+            if len(kept) >= KEPT:
+                del kept[next(iter(kept))]
             kept[key] = build(*key)
         return _called(kept[key], names, (x, weight, bias), offset)
 

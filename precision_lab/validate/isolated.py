@@ -41,6 +41,10 @@ START = 60.0
 """Seconds that a kernel may take to be imported and built, where a call may not take longer: some
 libraries alone take ten."""
 
+ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Threads of OpenMP, such as torch's, sleep between calls: while the outputs are judged they would
+keep a core busy, a third of all the work."""
+
 HANGS, DEATHS = 4, 10
 """So often a process is replaced: then the kernel is not called again."""
 

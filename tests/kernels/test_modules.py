@@ -224,6 +224,24 @@ def test_views_have_to_give_the_same(file, torch):
     assert any("LayoutError" in one.message for one in verdict.failures)
 
 
+def test_views_are_tried_once_for_each_width(torch):
+    """Four views of the first x of a width whose sums are exact, and of no other."""
+    shapes = []
+
+    def norm(x, weight, bias, eps):
+        shapes.append((tuple(x.shape), x.is_contiguous()))
+        return torch.nn.functional.rms_norm(x, x.shape[-1:], weight, eps)
+
+    kernel = find_kernel(norm, framework="torch")
+    drawn = np.linspace(0.1, 0.9, EXACT.size, dtype=np.float32).reshape(EXACT.shape)
+    counts = []
+    for x in (drawn, EXACT, EXACT, EXACT[:, :3], EXACT[:, :3], EXACT.astype(np.float16), drawn):
+        shapes.clear()
+        kernel(x.copy(), eps=1e-6)
+        counts.append(len(shapes))
+    assert [1, 5, 1, 5, 1, 5, 1] == counts
+
+
 def test_views_may_be_refused_and_change_no_input(file, torch):
     """What takes rows in one piece alone is sound; x is what it was, in any layout."""
     kernel = find_kernel(f"{file}:strict", framework="torch")
