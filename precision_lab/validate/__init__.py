@@ -247,7 +247,7 @@ def examine(
     fault = known.fault
     if failures and not session.rejected and beside(failures, session.outcomes):
         fault = f"its numbers are right, but {failures[0].message}"
-    explained = judged and not session.rejected
+    explained = session.outputs > 0 and not session.rejected
     return Verdict(
         kernel=name,
         settings=settings,

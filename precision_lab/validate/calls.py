@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
+ITS_OWN = "its own"
+"""The gain of a layer of a capture."""
+
+
 @dataclass(frozen=True, eq=False)
 class Call:
     """One call of a kernel.
@@ -185,5 +189,5 @@ def capture_calls(settings: Settings, capture: Capture) -> list[Call]:
             settings.norm, x, weight, bias,
             eps=capture.eps, weight_offset=settings.weight_offset,
         )  # fmt: skip
-        calls.append(Call(layer.name, inputs, "its own"))
+        calls.append(Call(layer.name, inputs, ITS_OWN))
     return calls

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.validate.calls import ITS_OWN
 from precision_lab.validate.elimination import parts
 from precision_lab.validate.failures import hexed, spelt
+from precision_lab.validate.verdict import SHOWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +32,7 @@ WIDER = (
 class Cost:
     """An output that only the wider bound allows."""
 
+    real: bool
     size: float
     told: str
 
@@ -48,7 +51,10 @@ def notes(
     visible = 2 * settings.output_format.epsilon
     worst: Cost | None = None
     for call, outcome in zip(calls, outcomes, strict=True):
-        if outcome.y is None or not call.probe.startswith(("constant", "steps", "offset")):
+        real = call.gain == ITS_OWN
+        if outcome.y is None or not (
+            real or call.probe.startswith(("constant", "steps", "offset"))
+        ):
             continue
         for part in parts(call.inputs, outcome.y, settings):
             judged = part.judgement
@@ -57,13 +63,16 @@ def notes(
                 far = np.abs(judged.y - exact)
                 far = np.where(judged.unexplained(narrow) & np.isfinite(far), far, 0.0)
                 far = np.where(far > visible * np.maximum(1.0, np.abs(exact)), far, 0.0)
-            if not far.any() or (worst is not None and far.max() <= worst.size):
+            # Rows that were given come before those of probes.
+            rank = (real, float(far.max(initial=0.0)))
+            if not far.any() or (worst is not None and rank <= (worst.real, worst.size)):
                 continue
             i, j = np.unravel_index(int(far.argmax()), far.shape)
             row = judged.exact.inputs.x[i]
             worst = Cost(
+                real,
                 float(far.max()),
-                f"{WIDER}; that shows in {call}: of the row {spelt(row)} element {j} is"
+                f"{WIDER}{SHOWS}{call}: of the row {spelt(row)} element {j} is"
                 f" {hexed(float(judged.y[i, j]))} ({judged.y[i, j]:.4g}),"
                 f" where the exact value is {exact[i, j]:.4g}",
             )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from precision_lab.identify import LIKELY, Identified, answer, rivals
 from precision_lab.identify.calls import SIZES, questions
 from precision_lab.identify.calls import Call as Answered
+from precision_lab.validate.clues import clue
+from precision_lab.validate.running import Outcome
 from precision_lab.validate.verdict import Diagnosis
 
 if TYPE_CHECKING:
@@ -15,10 +17,17 @@ if TYPE_CHECKING:
 
     from precision_lab.norms import Inputs
     from precision_lab.validate.calls import Call
-    from precision_lab.validate.running import Outcome
+    from precision_lab.validate.session import Session
     from precision_lab.validate.settings import Settings
 
     Execute = Callable[[Inputs], Outcome]
+    Diagnose = Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis]
+
+REPEATED = 2
+"""Failing calls that are made again, to see whether their outputs are the same."""
+
+ELSEWHERE = Outcome(raised="NotImplementedError", message="its outputs are wrong there")
+"""What stands for calls that say nothing of what a kernel does where it is right."""
 
 ELEMENTS = 2560
 """Of each call: rows are as many as that gives, and at least 8."""
@@ -76,6 +85,63 @@ def identified(
     return []
 
 
+def failing(
+    diagnose: Diagnose,
+    execute: Execute,
+    session: Session,
+) -> Diagnosis:
+    """What is known of a kernel with wrong outputs.
+
+    Parameters
+    ----------
+    diagnose
+        Looks for the plan behind calls.
+    execute
+        From inputs to an outcome.
+    session
+        The run.
+    """
+    calls, outcomes, wrong = session.calls, session.outcomes, session.wrong
+    if any(_moody(execute, calls[i], outcomes[i]) for i in list(session.rejected)[:REPEATED]):
+        told = "its outputs differ from call to call"
+        return Diagnosis(None, told, told)
+    judged = {i for i, outcome in enumerate(outcomes) if outcome.y is not None}
+    found = clue(calls, judged, wrong)
+    if found is not None and found.sizes:
+        # As if it refused the others: the plan is looked for at sizes where it is right.
+        part = diagnose(
+            calls,
+            [
+                outcome if found.right(call) else ELSEWHERE
+                for call, outcome in zip(calls, outcomes, strict=True)
+            ],
+        )
+        if part.plan is not None and not part.fault:
+            told = f"{found.told}; where it is right, its outputs are those of {part.plan}"
+            return Diagnosis(None, told, found.told)
+    known = diagnose(calls, outcomes)
+    if known.fault:
+        return known
+    if found is not None:
+        told = found.told if known.plan else f"{found.told}; {known.told}"
+        return Diagnosis(None, told.removesuffix("; "), found.told)
+    if not wrong:
+        told = "each call is right by itself, but no one rounding schedule explains all of them"
+        return Diagnosis(None, told, told)
+    if known.plan:
+        told = f"on short ordinary rows its outputs are those of {known.plan}, on others not"
+        return Diagnosis(None, told)
+    return known
+
+
+def _moody(execute: Execute, call: Call, outcome: Outcome) -> bool:
+    """Whether a call made again gives other bits."""
+    again = execute(call.inputs).bits
+    return (
+        again is not None and outcome.bits is not None and again.tobytes() != outcome.bits.tobytes()
+    )
+
+
 def _sizes(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, int]:
     """The sizes of identification, or where the kernel shows limits two that it takes."""
     refused = {
@@ -107,7 +173,9 @@ def diagnosis(found: Sequence[Identified]) -> Diagnosis:
     why = f": {'; '.join(best.faults)}" if best.faults else ""
     if best.exact:
         others = f" ({', '.join(best.known[:4])})" if len(best.known) > 1 else ""
-        return Diagnosis(best.name, f"its outputs are those of {best.name}{others}{why}")
+        told = f"its outputs are those of {best.name}"
+        fault = f"{'; '.join(best.faults)} ({told})" if best.faults else ""
+        return Diagnosis(best.name, f"{told}{others}{why}", fault)
     share = f"{best.share:.2%} of {best.compared:,} outputs"
     if best.share < LIKELY:
         return Diagnosis(None, f"no plan gives its outputs; the nearest gives {share}")

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from precision_lab.norms import Inputs
+    from precision_lab.validate.running import Outcome
 
 SHOWN = 8
 """Values of a row that are told in words."""
@@ -31,6 +34,8 @@ class Wrong:
         The least and the largest sound output there.
     got
         The output.
+    far
+        How far it is from them, in ulp of the output format; infinite where one is not a number.
     """
 
     row: int
@@ -38,6 +43,7 @@ class Wrong:
     low: float
     high: float
     got: float
+    far: float = 0.0
 
     def __str__(self) -> str:
         return f"row {self.row}, element {self.element} is {told(self.got)}, right is {self.right}"
@@ -94,7 +100,28 @@ class Failure:
     small: Wrong | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.call or self.probe or self.kind}: {self.message}"]
+        return "\n".join(self.lines()).strip()
+
+    @property
+    def brief(self) -> str:
+        """What is wrong, without the worst output."""
+        if not self.count:
+            return self.message
+        are = "are not the plan's" if self.kind == "plan" else "are wrong"
+        return f"{self.count} of {self.total} outputs {are}"
+
+    def lines(self, *, known: bool = False) -> list[str]:
+        """The call and what is wrong, and the inputs, indented.
+
+        Parameters
+        ----------
+        known
+            Whether the message was told already: then it is left out, and all without a call.
+        """
+        where = self.call or self.probe
+        lines = [f"  {where or self.kind}: {self.message}"]
+        if known:
+            lines = [f"  at {where}"] if where else []
         if self.inputs is not None and self.inputs.x.size:
             few = "x".join(map(str, self.inputs.x.shape))
             lines.append(f"    {self._size}: {few}, eps {self.inputs.eps:g}")
@@ -103,7 +130,7 @@ class Failure:
             lines += [f"    {name:6} {spelt(array)}" for name, array in given if array is not None]
             if self.small is not None:
                 lines.append(f"    {self.small}")
-        return "\n".join(lines)
+        return lines
 
     @property
     def _size(self) -> str:
@@ -120,6 +147,17 @@ class Failure:
         known["small"] = None if self.small is None else self.small.to_dict()
         known["inputs"] = None if self.inputs is None else _arrays(self.inputs)
         return known
+
+
+BESIDE = ("stdout", "modified", "error-state", "flush", "streams", "type", "property")
+"""Kinds of what may be wrong where all numbers are right."""
+
+
+def beside(failures: Sequence[Failure], outcomes: Iterable[Outcome]) -> bool:
+    """Whether failures are beside the numbers, of calls that were all judged and found right."""
+    return all(one.kind in BESIDE for one in failures) and all(
+        outcome.y is not None for outcome in outcomes if outcome.findings
+    )
 
 
 def hexed(value: float) -> str:

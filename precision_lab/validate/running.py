@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.formats import formats
 from precision_lab.validate.called import keep_subnormals
+from precision_lab.validate.settings import SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,6 +172,9 @@ def _read(
         return Outcome(findings=(*findings, ("shape", told)))
     if y.dtype != target.dtype:
         told = f"it returned {y.dtype}, not {target.name}"
+        if y.dtype.name in formats and formats[y.dtype.name].precision <= SINGLE:
+            name = y.dtype.name
+            told += f" (--output-format {name} or output_format={name!r} judges it so)"
         findings.append(("type", told))
         # Values of the format all the same are judged: the type is one fault, not all of them.
         try:

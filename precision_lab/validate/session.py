@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from precision_lab.validate.shrink import shrink
 from precision_lab.validate.standards import Sound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -100,6 +101,28 @@ class Session:
         empty = all(name in probes and probes[name].rows == 0 for name in names)
         return bool(names) and empty and self.judged == len(self.calls)
 
+    @cached_property
+    def explained(self) -> dict[int, list[str]]:
+        """Of each rejected call the hypotheses that would explain it by itself, if any."""
+        if not isinstance(self.standard, Sound):
+            return {number: [] for number in self.rejected}
+        found = {}
+        for number in self.rejected:
+            y = self.outcomes[number].y
+            known = [] if y is None else self.standard.others(self.calls[number].inputs, y)
+            found[number] = list(dict.fromkeys(known))
+        return found
+
+    @property
+    def wrong(self) -> set[int]:
+        """Calls with outputs that no sound computation gives."""
+        return {number for number, names in self.explained.items() if not names}
+
+    @property
+    def apart(self) -> dict[int, list[str]]:
+        """The same where each call is right by itself, and only no one hypothesis is for all."""
+        return {} if self.wrong else self.explained
+
     def conclude(self) -> tuple[tuple[Failure, ...], tuple[str, ...]]:
         """What is wrong, and what the kernel does not take."""
         lacking, covered = unsupported(self.calls, self.outcomes)
@@ -114,25 +137,43 @@ class Session:
     # Outputs --------------------------------------------------------------------------------------
 
     def _values(self) -> list[Failure]:
-        """A failure for each probe that has one, its smallest call first."""
-        first: dict[str, int] = {}
+        """A failure for each probe that has one, the most telling first.
+
+        Of a probe the first call is told of those with the largest share of wrong outputs; of
+        probes that with the largest share, then with the largest error, comes first.
+        """
+        most: dict[str, int] = {}
         times: Counter[str] = Counter()
-        for number in self.rejected:
+        for number, rejected in self.rejected.items():
             probe = self.calls[number].probe
-            first.setdefault(probe, number)
+            best = most.setdefault(probe, number)
+            if rejected.wrong.mean() > self.rejected[best].wrong.mean():
+                most[probe] = number
             times[probe] += 1
+        worst = {number: self._worst_of(number) for number in most.values()}
+
+        def telling(number: int) -> tuple[bool, float, float]:
+            one = worst[number]
+            # Rows of numbers before rows with NaN and infinities.
+            odd = not np.isfinite(self.calls[number].inputs.x.astype(np.float64)).all()
+            return odd, -float(self.rejected[number].wrong.mean()), -(one.far if one else 0.0)
+
         return [
-            self._value(number, times[probe], small=place < SHRUNK)
-            for place, (probe, number) in enumerate(first.items())
+            self._value(number, worst[number], times[self.calls[number].probe], place < SHRUNK)
+            for place, number in enumerate(sorted(most.values(), key=telling))
         ]
 
-    def _value(self, number: int, times: int, *, small: bool) -> Failure:
-        call, rejected = self.calls[number], self.rejected[number]
-        inputs, y = call.inputs, self.outcomes[number].y
+    def _worst_of(self, number: int) -> Wrong | None:
+        """The worst output of a call; None where no one output is wrong."""
+        rejected, y = self.rejected[number], self.outcomes[number].y
         if y is None:
-            raise AssertionError(call)
+            raise AssertionError(self.calls[number])
+        return self._worst(rejected, self.calls[number].inputs, y) if rejected.wrong.any() else None
+
+    def _value(self, number: int, worst: Wrong | None, times: int, small: bool) -> Failure:  # noqa: FBT001
+        call, rejected = self.calls[number], self.rejected[number]
+        inputs = call.inputs
         count = int(rejected.wrong.sum())
-        worst = self._worst(rejected, inputs, y) if count else None
         where = (worst.row, worst.element) if worst else (int(rejected.rows.argmax()), 0)
         if worst is None:
             kind = "root"
@@ -142,10 +183,8 @@ class Session:
             special = not np.isfinite(inputs.x[worst.row].astype(np.float64)).all()
             kind = "special" if special else self._kind
             message = self._message(rejected, inputs, worst)
-        if isinstance(self.standard, Sound) and kind in ("value", "root"):
-            names = list(dict.fromkeys(self.standard.others(inputs, y)))
-            if names:
-                message += f" ({names[0]} would, but not all earlier calls)"
+        if names := self.apart.get(number):
+            message += f" ({names[0]} would, but not all other calls)"
         if times > 1:
             message += f", and {times - 1} more calls of this probe fail"
         fewer = shrink(inputs, *where, self._fails) if small else None
@@ -155,7 +194,7 @@ class Session:
             message=message,
             call=str(call),
             count=count,
-            total=y.size,
+            total=rejected.wrong.size,
             worst=worst,
             inputs=fewer,
             small=None if fewer is None else self._again(fewer),
@@ -192,7 +231,8 @@ class Session:
         far = np.where(wrong, np.where(off, np.inf, far), -1.0)
         i, j = np.unravel_index(int(far.argmax()), far.shape)
         place = int(rows[i]), int(j)
-        return Wrong(*place, float(low[i, j]), float(high[i, j]), float(y[place]))
+        off_by = float(far[i, j])
+        return Wrong(*place, float(low[i, j]), float(high[i, j]), float(y[place]), off_by)
 
     def _message(self, rejected: Rejection, inputs: Inputs, worst: Wrong) -> str:
         wrong = rejected.wrong
@@ -211,6 +251,10 @@ class Session:
             message += "; the NaN came from another row"
         return message
 
+    def _shown(self, numbers: Iterable[int]) -> int:
+        """The first of these calls; one with rows where there is one."""
+        return min(numbers, key=lambda number: (self.calls[number].rows == 0, number))
+
     # Beside the outputs ---------------------------------------------------------------------------
 
     def _raised(self, covered: set[int]) -> list[Failure]:
@@ -221,29 +265,29 @@ class Session:
         return [
             Failure(
                 kind="raised",
-                probe=self.calls[numbers[0]].probe,
-                message=f"it raised {name}: {self.outcomes[numbers[0]].message}"
+                probe=self.calls[first].probe,
+                message=f"it raised {name}: {self.outcomes[first].message}"
                 + (f", and so on {len(numbers) - 1} more calls" if len(numbers) > 1 else ""),
-                call=str(self.calls[numbers[0]]),
-                inputs=self.calls[numbers[0]].inputs,
+                call=str(self.calls[first]),
+                inputs=self.calls[first].inputs,
             )
             for name, numbers in kinds.items()
+            for first in [self._shown(numbers)]
         ]
 
     def _beside(self) -> list[Failure]:
-        first: dict[str, tuple[int, str]] = {}
-        times: Counter[str] = Counter()
+        kinds: dict[str, dict[int, str]] = {}
         for number, outcome in enumerate(self.outcomes):
             for kind, sentence in outcome.findings:
-                first.setdefault(kind, (number, sentence))
-                times[kind] += 1
+                kinds.setdefault(kind, {}).setdefault(number, sentence)
         return [
             Failure(
                 kind=kind,
                 probe=self.calls[number].probe,
-                message=sentence + (f", on {times[kind]} calls in all" if times[kind] > 1 else ""),
+                message=said[number] + (f", on {len(said)} calls" if len(said) > 1 else ""),
                 call=str(self.calls[number]),
                 inputs=self.calls[number].inputs if kind in SHOWN_INPUTS else None,
             )
-            for kind, (number, sentence) in first.items()
+            for kind, said in kinds.items()
+            for number in [self._shown(said)]
         ]

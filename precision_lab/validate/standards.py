@@ -73,14 +73,14 @@ class Sound(Elimination):
         judgement = Judgement(Exact(inputs), empty, self.settings.cast)
         return judgement.expected(rejected.hypothesis or self.narrowest)
 
-    def told(self, rejected: Rejection) -> str:
-        """The hypothesis."""
-        return f"what a sound computation ({(rejected.hypothesis or self.narrowest).name}) gives"
+    def told(self, rejected: Rejection) -> str:  # noqa: ARG002
+        """No hypothesis by name: what explains most of one call need not of another."""
+        return "what a sound computation gives"
 
     def others(self, inputs: Inputs, y: Floats) -> list[str]:
         """Hypotheses that are dead, and explain these outputs all the same."""
         judged = list(parts(inputs, y, self.settings))
-        dead = (one for one in self.first if one not in self.alive and not one.flushes)
+        dead = (one for one in self.first if not one.flushes)
         return [one.name for one in dead if explains(judged, one)]
 
 

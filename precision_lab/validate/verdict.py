@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 TOLD = 4
 """Failures that are told in words."""
 
+SHOWS = "; that shows in "
+"""In a note on what costs something that can be seen."""
+
 
 class Diagnosis(NamedTuple):
     """What is known of the plan behind a kernel's outputs.
@@ -29,10 +32,13 @@ class Diagnosis(NamedTuple):
         The plan that gives them bit for bit, or None.
     told
         A sentence, or "".
+    fault
+        What is wrong, in a phrase for the verdict's first sentence; "" where that is not known.
     """
 
     plan: str | None
     told: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,13 +117,15 @@ class Verdict:
         What is wrong, the most telling first.
     schedule
         The rounding schedule and the kind of statistic that explain all outputs, such as
-        ``late/direct``; of a kernel that fails, those that explained most. None with ``plan=``.
+        ``late/direct``. None where none explains all of them, and with ``plan=``.
     schedules
         All that explain the outputs as well.
     plan
         The plan that gives its outputs bit for bit, where one is known.
     diagnosis
         What is known of how it computes, in a sentence.
+    fault
+        What is wrong, in a phrase, where it is known.
     power
         What the run would have seen, by size.
     unsupported
@@ -139,6 +147,7 @@ class Verdict:
     schedules: tuple[str, ...] = ()
     plan: str | None = None
     diagnosis: str = ""
+    fault: str = ""
     power: tuple[Power, ...] = ()
     unsupported: tuple[str, ...] = ()
     properties: dict[str, Property] = field(default_factory=dict)
@@ -159,19 +168,23 @@ class Verdict:
         what = f"{settings.norm.title} in {settings.output_format.name}"
         if self.passed:
             how = "" if self.schedule is None else f", {self.schedule}"
+            how += ", with a note" if any(SHOWS in told for told in self.notes) else ""
             return (
                 f"{self.kernel} is a sound {what}{how}:"
                 f" all {self.outputs:,} outputs of {self.calls} calls are explained."
             )
+        if self.fault:
+            return f"{self.kernel} is not a sound {what}: {self.fault}."
         first = self.failures[0]
         others = len(self.failures) - 1
         more = f" (and {others} more failure{'s' if others > 1 else ''})" if others else ""
         where = f"at {first.call}, " if first.call else ""
-        return f"{self.kernel} is not a sound {what}: {where}{first.message}{more}."
+        return f"{self.kernel} is not a sound {what}: {where}{first.brief}{more}."
 
     def __str__(self) -> str:
         lines = [self.sentence]
-        lines += [f"  {failure}" for failure in self.failures[:TOLD]]
+        for failure in self.failures[:TOLD]:
+            lines += failure.lines(known=failure.message in lines[0])
         if self.diagnosis:
             lines.append(f"  diagnosis: {self.diagnosis}")
         if best := self._seen():
@@ -200,6 +213,7 @@ class Verdict:
             "schedules": list(self.schedules),
             "plan": self.plan,
             "diagnosis": self.diagnosis,
+            "fault": self.fault,
             "calls": self.calls,
             "outputs": self.outputs,
             "failures": [failure.to_dict() for failure in self.failures],

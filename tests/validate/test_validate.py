@@ -116,7 +116,10 @@ def test_no_one_schedule_for_a_kernel_that_has_two():
 
     verdict = validate(kernel, **FEW)
     assert not verdict.passed
-    assert "early/direct would, but not all earlier calls" in verdict.failures[0].message
+    assert any("would, but not all other calls" in one.message for one in verdict.failures)
+    assert (None, ()) == (verdict.schedule, verdict.schedules)
+    known = validate(kernel, **SIZES)
+    assert "no one rounding schedule explains all" in known.sentence
 
 
 def test_a_fault_is_made_small():
@@ -157,6 +160,36 @@ def test_what_a_kernel_does_beside_is_told_once(kind):
     assert kinds(verdict) == {kind}
     assert len(verdict.failures) == 1
     assert state == np.geterr()
+
+
+def test_numbers_that_are_right_are_said_to_be():
+    """The first sentence says so, the call that shows it has rows, and a type names its option."""
+    given = {"hidden": [3], "rows": [0, 3], "diagnose": False}
+    verdict = validate(broken("stdout"), **given)
+    assert "its numbers are right, but it printed to stdout: 'hello', on " in verdict.sentence
+    assert "[0, " not in verdict.failures[0].call
+    assert verdict.sentence[:-1].count("hello") == str(verdict).count("hello")
+
+    def wide(x, weight, bias, eps):
+        return rms(x.astype(F32), weight, bias, eps)
+
+    assert "--output-format float32" in validate(wide, **given).sentence
+
+
+def test_the_most_telling_probe_comes_first():
+    """The largest share of wrong outputs, then the largest error; the fault in the sentence."""
+    verdict = validate(planned("late", eps_place="outside"), hidden=[3, 64], rows=[3])
+    words = "eps is added outside the root: √ms + eps (its outputs are those of late eps_place=out"
+    assert words in verdict.sentence
+    assert verdict.fault in verdict.sentence
+    shares = [one.count / one.total for one in verdict.failures]
+    assert sorted(shares, reverse=True) == shares
+    known = json.loads(verdict.to_json())
+    assert (verdict.sentence, verdict.fault, None) == (
+        known["sentence"],
+        known["fault"],
+        known["schedule"],
+    )
 
 
 def test_not_an_array():
@@ -313,6 +346,8 @@ def test_a_layer_norm_tells_what_its_wider_bound_costs():
     assert verdict.passed, str(verdict)
     assert verdict.schedule == "late/welford"
     assert "where the exact value is" in verdict.notes[0]
+    assert "late/welford, with a note: all " in verdict.sentence
+    assert "with a note" not in validate(rms, **FEW).sentence
 
 
 def test_a_capture_is_judged_too():
