@@ -246,7 +246,7 @@ def _written(where: str, folder: Path | None) -> dict[str, Any]:
             "digest": digest(path),
             "function": function,
         }
-    function = load(where)
+    function = load(where, folder=folder)
     module = sys.modules[place]
     file = getattr(module, "__file__", None)
     return {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
     Function: TypeAlias = Callable[..., Any]
 
+NAMED = 6
+"""Functions of a file that a message names."""
+
 LONGEST = 200
 """Characters of another's error that a message quotes."""
 
 
-def load(where: str) -> Function:
+def load(where: str, *, folder: Path | None = None) -> Function:
     """Find a function by name.
 
     Parameters
@@ -35,6 +39,8 @@ def load(where: str) -> Function:
     where
         ``"package.module:function"``, the working directory included, or
         ``"path/to/file.py:function"``, whose folder is looked in first, as for a script.
+    folder
+        Where a file without a function lies, for the message; the working directory by default.
 
     Raises
     ------
@@ -43,8 +49,9 @@ def load(where: str) -> Function:
     """
     place, _, name = where.rpartition(":")
     if not place or not name:
-        message = f"{where!r} names no function: write package.module:function or file.py:function"
-        raise InputError(message)
+        raise InputError(
+            f"{where!r} names no function: {_written(where.removesuffix(':'), folder)}"
+        )
     module = _module(place)
     function: Any = getattr(module, name, None)
     if function is None:
@@ -59,7 +66,28 @@ def load(where: str) -> Function:
     return found
 
 
+def _written(file: str, folder: Path | None) -> str:
+    """How a function is named: one of a file that has some."""
+    usual = "write package.module:function or file.py:function"
+    if not file.endswith(".py"):
+        return usual
+    try:
+        body = ast.parse(Path(folder or Path(), file).read_bytes()).body
+    except FileNotFoundError:
+        return f"there is no such file, and its function is to be named too, as {file}:function"
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return usual
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    names = [one.name for one in body if isinstance(one, kinds) and one.name[0] != "_"]
+    if not names:
+        return usual
+    more = ", …" if len(names) > NAMED else ""
+    return f"write {file}:{names[0]}; it has {', '.join(names[:NAMED])}{more}"
+
+
 def _module(place: str) -> ModuleType:
+    if place.endswith(".py") and not Path(place).exists():
+        raise InputError(f"{place} cannot be imported: no such file")
     try:
         doing = f"importing {place}"
         with findable(place, anew=True), rounding_kept(doing), guarded(doing), _kept_alive():

@@ -17,7 +17,7 @@ from precision_lab.kernels.loading import RefusedError, guarded
 from precision_lab.table import InputError, the_nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # Names that constructors and modules in use have for the same thing.
 HIDDEN = (
@@ -33,6 +33,9 @@ BIAS = ("bias", "beta", "shift", "b", "b_2")
 
 KEPT = 2
 """Modules of a size and an eps that are kept: one size is asked with two eps in turn."""
+
+NAMED = 6
+"""Norms of a model that a message names."""
 
 UNSET = 2.0**-23
 """What torch's RMSNorm adds where its eps is None, in every format that is computed in float32."""
@@ -211,27 +214,49 @@ def _module(module: Any, source: str, device: str, offset: float) -> Adapted:
 def _part(module: Any, part: str, source: str) -> Any:
     if not part:
         return module
+    norms = _norms(module)
     try:
-        return module.get_submodule(part)
+        found = module.get_submodule(part)
     except AttributeError:
-        known = [name for name, _ in module.named_modules() if name]
+        known = norms or [name for name, _ in module.named_modules() if name]
         near = the_nearest(part, known) if known else "it has none"
         raise InputError(f"{source} has no part {part!r}: {near}") from None
+    # Told here, for the part itself does not know what lies beside it.
+    _parameters(found, f"{source}#{part}", beside=norms)
+    return found
 
 
-def _parameters(module: Any, source: str) -> dict[str, str]:
-    """The names of a module's weight and bias, each where there is one."""
+def _norms(module: Any) -> list[str]:
+    """The names of the norms inside a module, as far as names tell."""
+    return [
+        place
+        for place, inner in module.named_modules()
+        if place and "norm" in (place.rpartition(".")[2] + type(inner).__name__).lower()
+    ]
+
+
+def _parameters(module: Any, source: str, beside: Sequence[str] = ()) -> dict[str, str]:
+    """The names of a module's weight and bias, each where there is one.
+
+    Parameters
+    ----------
+    module
+        A norm.
+    source
+        How messages name it.
+    beside
+        Norms of the model that it is a part of.
+    """
     found: dict[str, str] = {}
     for name, parameter in module.named_parameters():
         last = name.rpartition(".")[2]
         role = "bias" if last in BIAS else "weight" if last in WEIGHT else ""
         if parameter.dim() != 1 or role in found or not role:
-            norms = [
-                place
-                for place, inner in module.named_modules()
-                if place and "norm" in (place + type(inner).__name__).lower()
-            ]
-            advice = f", name its norm, such as {norms[0]!r}" if norms else ""
+            if norms := _norms(module):
+                advice = f", name its norm, such as {norms[0]!r}"
+            else:
+                more = ", …" if len(beside) > NAMED else ""
+                advice = f"; the norms are {', '.join(beside[:NAMED])}{more}" if beside else ""
             raise InputError(
                 f"{source} is no single norm, for it has the parameter {name!r} of shape"
                 f" {tuple(parameter.shape)}{advice}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from precision_lab.files import replace_file, write_safetensors
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
-    from precision_lab.validate.failures import Failure
+    from precision_lab.validate.failures import Failure, Wrong
     from precision_lab.validate.verdict import Verdict
 
 INPUTS, SCRIPT = "inputs.safetensors", "reproduce.py"
@@ -25,6 +26,9 @@ def write_reproducer(
     device: str = "cpu",
 ) -> Path | None:
     """Write the inputs of the first failure that has any, and a script that runs the kernel.
+
+    The script ends with exit code 1 while the output that it shows is wrong, or the kernel fails to
+    give any, and with 0 once it is right.
 
     Parameters
     ----------
@@ -79,23 +83,34 @@ def _script(failure: Failure, kernel: str, framework: str, device: str) -> str:
     inputs = failure.inputs
     assert inputs is not None  # noqa: S101
     options = "" if (framework, device) == ("numpy", "cpu") else f", {framework=}, {device=}"
+    run = f"find_kernel({kernel!r}{options})(**given, eps={inputs.eps!r})"
     lines = [
         "from pathlib import Path",
         "from precision_lab import files, find_kernel",
         f'given, _ = files.read_safetensors(Path(__file__).with_name("{INPUTS}"))',
-        f"y = find_kernel({kernel!r}{options})(**given, eps={inputs.eps!r})",
     ]
     if failure.small is not None:
-        at, right = f"{failure.small.row}, {failure.small.element}", _right(failure)
-        lines.append(f'print("got", float(y[{at}]).hex(), "right is", {right!r})')
+        lines.append(f"got = float({run}[{failure.small.row}, {failure.small.element}])")
+        # With text it ends with exit code 1, so that it can be bisected with.
+        text = f'f"got {{got.hex()}}, right is {_right(failure.small)}"'
+        lines.append(f"raise SystemExit(None if {_sound(failure.small)} else {text})")
     else:
-        lines.append("print(y.astype(float).tolist())")
+        lines += [f"y = {run}", "print(y.astype(float).tolist())"]
     about = str(failure.small or failure.message).replace("\n", " ")
     return "\n".join([f"# {about}", *lines, ""])
 
 
-def _right(failure: Failure) -> str:
-    small = failure.small
-    assert small is not None  # noqa: S101
+def _right(small: Wrong) -> str:
     low, high = (one.hex() for one in (small.low, small.high))
-    return low if small.low == small.high else f"{low} to {high}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _sound(small: Wrong) -> str:
+    """An expression: whether ``got`` is one of the sound outputs."""
+    low, high = (one.hex() for one in (small.low, small.high))
+    if math.isnan(small.low):
+        return "got != got"
+    if small.low <= small.got <= small.high:
+        # Only the sign of a zero is wrong.
+        return f'got.hex() == "{low}"'
+    return f'float.fromhex("{low}") <= got <= float.fromhex("{high}")'

@@ -119,10 +119,13 @@ def test_a_reproducer_shows_the_fault(lab, file, tmp_path):
     lines = script.read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if not line.startswith("#")]) == 5
     code = f"import sys, runpy; sys.path[:] = {sys.path!r}; runpy.run_path({str(script)!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert re.fullmatch(r"got 0x0\.0p\+0 right is 0x1\.\S+p\S+( to \S+)?\n", done.stdout)
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert (1, "") == (done.returncode, done.stdout)
+    assert re.fullmatch(r"got 0x0\.0p\+0, right is 0x1\.\S+p\S+( to \S+)?\n", done.stderr)
+    script.write_text(script.read_text("utf-8").replace(":wrong", ":sound"), "utf-8")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
     # A kernel that is right has none, and a crash has its inputs.
     none = lab("validate", "late", *FEW, "--plan", "late", "--reproducer", tmp_path / "none")
     assert none.code == 0
@@ -138,7 +141,8 @@ def test_a_reproducer_shows_the_fault(lab, file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nowhere.py:f"], "nowhere.py cannot be imported"),
+        (["nowhere.py:f"], "nowhere.py cannot be imported: no such file"),
+        (["nowhere.py"], "there is no such file"),
         (["FILE:signature"], "is called with (x, weight, bias, eps)"),
         (["FILE:sounds"], "the nearest are sound"),
         (["no-such-plan"], "names no function"),

@@ -44,7 +44,7 @@ class TestSweepFiles:
             ([], "kernels is empty"),
             (3, "kernels is an integer: give text, a table or a list"),
             ("norms.py", r"kernels: 'norms.py' names no function"),
-            ("nroms.py:plain", r"kernels: .*nroms.py cannot be imported: FileNotFound"),
+            ("nroms.py:plain", r"kernels: .*nroms.py cannot be imported: no such file"),
             (["norms.py:plane"], r"kernels\[0\]: .* no function 'plane': the nearest are plain"),
             ("late", "kernels: late is a plan"),
             ({"kernal": "norms.py:plain"}, "kernels: unknown key 'kernal': the nearest are kernel"),

@@ -124,7 +124,7 @@ def test_callables_of_this_process():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"kernel": "no/such.py:f"}, "no/such.py cannot be imported: FileNotFoundError"),
+        ({"kernel": "no/such.py:f"}, "no/such.py cannot be imported: no such file"),
         ({"kernel": "norms.py"}, "names no function"),
         ({"kernel": "a\0.py:f"}, "names no function, for it has a null byte"),
         ({"kernel": "..:f"}, ".. cannot be imported"),

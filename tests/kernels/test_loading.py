@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from precision_lab.conformance import conformance, libraries, load
+from precision_lab.kernels import find_kernel
 from precision_lab.kernels.loading import guarded, said
 from precision_lab.table import InputError
 
@@ -32,7 +33,7 @@ def test_functions_are_found_in_modules_and_files(tmp_path, monkeypatch):
         (":f", "names no function"),
         ("math:", "names no function"),
         ("no_such_module:f", "no_such_module cannot be imported: ModuleNotFoundError"),
-        ("no/such/file.py:f", "no/such/file.py cannot be imported: FileNotFoundError"),
+        ("no/such/file.py:f", "no/such/file.py cannot be imported: no such file"),
         ("broken_one:f", "broken_one cannot be imported: SyntaxError"),
         ("math:sqroot", "math has no function 'sqroot': the nearest are .*sqrt"),
         ("math:pi", "math:pi is float, not a function"),
@@ -44,6 +45,26 @@ def test_functions_that_cannot_be_found_are_told(where, message, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=message):
         conformance(where)
+
+
+@pytest.mark.parametrize("name", ["norms.py", "norms.py:"])
+def test_a_file_without_a_function_is_told_those_that_it_has(name, tmp_path, monkeypatch):
+    """Without running it; one that has none, or is none, is told how it is done."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "norms.py"
+    path.write_text("1 / 0\ndef _own(): ...\ndef rms(): ...\nclass Norm: ...\n")
+    with pytest.raises(InputError, match=r"names no function: write norms.py:rms; it has rms, N"):
+        load(name)
+    monkeypatch.chdir(tmp_path.parent)
+    with pytest.raises(InputError, match=r"'norms.py' names no function: write norms.py:rms;"):
+        find_kernel("norms.py", folder=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    path.write_text("def f(\n")
+    with pytest.raises(InputError, match=r"write package.module:function or file.py:function"):
+        load(name)
+    path.unlink()
+    with pytest.raises(InputError, match=r"there is no such file, and its function is to be named"):
+        load(name)
 
 
 GOOD = """

@@ -202,6 +202,10 @@ def test_a_norm_inside_a_model(file, torch):
     [
         ("model#layers.0.nrm", r"has no part 'layers.0.nrm': the nearest are layers.0.norm"),
         ("model", r"is no single norm, for it has .*name its norm, such as 'layers.0.norm'"),
+        (
+            "model#layers.0.linear",
+            r"model#layers.0.linear is no single norm, for .*; the norms are layers.0.norm, layers",
+        ),
         ("other", r"takes no \(x, weight, bias, eps\), and what it makes is int"),
         ("Needy", r"cannot be built: it wants 'config'.*give a function of none"),
         ("strict#norm", r"is no module: only a module has a part 'norm'"),
