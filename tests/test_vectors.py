@@ -82,6 +82,29 @@ def test_a_faulty_device_fails(written):
     assert "chip is not a sound RMSNorm in bfloat16: at " in verdict.sentence
 
 
+def test_the_bad_row_is_shown(tmp_path):
+    """Of a call with one wrong row that row alone is told, with all its elements."""
+
+    def torn(x, weight, bias, eps):
+        y = late(x, weight, bias, eps)
+        if len(y) > 20:
+            y[17, 5] = 3 * y[17, 5]
+        return y
+
+    write_vectors(tmp_path / "v", hidden=[8], rows=[40], probes=["normal"])
+    device(tmp_path / "v", torn)
+    verdict = check_vectors(tmp_path / "v")
+    failure = verdict.failures[0]
+    assert (17, 5) == (failure.worst.row, failure.worst.element)
+    assert (1, 8) == failure.inputs.x.shape
+    assert (0, 5) == (failure.small.row, failure.small.element)
+    assert (failure.worst.got, failure.worst.low) == (failure.small.got, failure.small.low)
+    tensors, _ = read_safetensors(tmp_path / "v" / "h8.safetensors")
+    rows = [x[17:18].tobytes() for name, x in tensors.items() if x.ndim == 2 and len(x) == 40]
+    assert failure.inputs.x.tobytes() in rows
+    assert "made small: 1x8, eps" in str(verdict)
+
+
 def test_a_plan_is_the_standard(written):
     """Another sound plan than the one asked for fails."""
     device(written, early)
