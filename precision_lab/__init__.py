@@ -15,8 +15,10 @@ from precision_lab.kernels import Kernel, find_kernel
 from precision_lab.norms import Norm, norms
 from precision_lab.plans import Plan, plans
 from precision_lab.probes import probes
+from precision_lab.recording import Recorded, capture
 from precision_lab.reduce import Order, orders
-from precision_lab.sources import capture, family
+from precision_lab.sources import capture as captured
+from precision_lab.sources import family
 from precision_lab.steps import Steps, steps
 from precision_lab.sweep import Sweep, sweep
 from precision_lab.table import InputError, Table
@@ -35,6 +37,7 @@ __all__ = [
     "Norm",
     "Order",
     "Plan",
+    "Recorded",
     "Step",
     "Steps",
     "Sweep",
@@ -43,6 +46,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "capture",
+    "captured",
     "captures",
     "emulate",
     "errors",

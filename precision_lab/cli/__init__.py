@@ -50,6 +50,7 @@ COMMANDS = {
     "formats": "the number formats and what follows from them",
     "plans": "the plans and their switches",
     "inputs": "the families of inputs and the captured activations",
+    "capture": "what enters every norm of your own torch model, as a file",
     "conformance": "hold a rounding function to every decision point",
     "doctor": "versions, subnormals, known answers",
 }
