@@ -10,6 +10,8 @@ from conftest import optional
 from precision_lab import InputError, capture, captured, read_capture, truth
 from precision_lab.files import Capture, Layer, write_capture
 from precision_lab.kernels.torch_recording import layers_of
+from precision_lab.validate.calls import capture_calls
+from precision_lab.validate.settings import settle
 
 
 @pytest.fixture
@@ -326,6 +328,31 @@ def test_what_is_no_model(torch, model, tmp_path):
         layers_of(torch.nn.RMSNorm(4, eps=-1.0))
     with pytest.raises(InputError, match="device meta"):
         layers_of(torch.nn.RMSNorm(4, device="meta"))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_parts_that_call_no_hooks(torch):
+    """A part that is scripted or compiled is refused by its name."""
+    made = torch.nn.Sequential(torch.nn.RMSNorm(4, eps=1e-6))
+    with pytest.raises(InputError, match="its part '0' is scripted"):
+        capture(torch.nn.Sequential(torch.jit.script(made)))
+    made[0].compile(backend="eager")
+    with pytest.raises(InputError, match="its part '0' is compiled"):
+        capture(made)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+def test_a_kernel_is_given_the_gain_as_it_wants_it(offset):
+    """A capture of weights around 0 judges a kernel of 1 + weight as they are, another by gains."""
+    weight = np.array([-0.5, 0.25], np.float32)
+    layer = Layer(name="a", x=np.ones((1, 2), np.float32), weight=weight)
+    one = Capture(model="", norm="rms", eps=1e-6, layers=(layer,), weight_offset=1.0)
+    settings = settle(
+        norm="rms", format="float32", weight_format=None, output_format=None, eps=1e-6,
+        weight_offset=offset, overflow="ieee", seed=0,
+    )  # fmt: skip
+    (call,) = capture_calls(settings, one)
+    assert (weight + 1 - offset).tolist() == call.inputs.weight.tolist()
 
 
 def test_a_residual_is_told(torch):
