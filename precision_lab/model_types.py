@@ -43,6 +43,8 @@ class ModelType:
     qk
         How query and key are normed: "head" over one head's width, "heads" over all heads at once,
         "key?" as "head" where the config's ``key`` is true, "" not at all.
+    head_default
+        The config class's width of a head; None where it is hidden size over number of heads.
     widths
         Config keys that name the widths of further norms, such as ``q_lora_rank``.
     source
@@ -59,6 +61,7 @@ class ModelType:
     norm: str = "rms"
     weight_offset: float = 0.0
     qk: str = ""
+    head_default: int | None = None
     widths: tuple[str, ...] = ()
     source: str = TRANSFORMERS
     note: str = ""
@@ -97,7 +100,7 @@ model_types: Table[ModelType] = Table(
         _rms("llama4_text", "hf-llama", 1e-5, 5120, note=TEXT_NOTE),
         _rms("qwen2", "hf-llama", 1e-6, 4096),
         _rms("qwen2_moe", "hf-llama", 1e-6, 2048),
-        _rms("qwen3", "hf-llama", 1e-6, 4096, qk="head"),
+        _rms("qwen3", "hf-llama", 1e-6, 4096, qk="head", head_default=128),
         _rms("qwen3_moe", "hf-llama", 1e-6, 2048, qk="head"),
         _rms("phi3", "hf-llama", 1e-5, 3072),
         _rms("deepseek_v2", "hf-llama", 1e-6, 4096, widths=LORA, note=LORA_NOTE),
@@ -116,10 +119,10 @@ model_types: Table[ModelType] = Table(
         # All in float32, and one cast at the end.
         _rms("gemma", "hf-gemma", 1e-6, 3072, weight_offset=1.0),
         _rms("gemma2", "hf-gemma", 1e-6, 2304, weight_offset=1.0),
-        _rms("gemma3_text", "hf-gemma", 1e-6, 2304, weight_offset=1.0, qk="head"),
-        _rms("qwen3_next", "hf-gemma", 1e-6, 2048, weight_offset=1.0, qk="head"),
-        _rms("gemma3n_text", "hf-gemma3n", 1e-6, 2048, qk="head"),
-        _rms("gemma4_text", "hf-gemma3n", 1e-6, 2304, qk="head"),
+        _rms("gemma3_text", "hf-gemma", 1e-6, 2304, weight_offset=1.0, qk="head", head_default=256),
+        _rms("qwen3_next", "hf-gemma", 1e-6, 2048, weight_offset=1.0, qk="head", head_default=256),
+        _rms("gemma3n_text", "hf-gemma3n", 1e-6, 2048, qk="head", head_default=256),
+        _rms("gemma4_text", "hf-gemma3n", 1e-6, 2304, qk="head", head_default=256),
         _rms("olmo2", "hf-olmo2", 1e-5, 4096, qk="heads"),
         _rms("olmo3", "hf-olmo2", 1e-5, 4096, qk="heads"),
         _rms("gpt_oss", "hf-olmo2", 1e-5, 2880),

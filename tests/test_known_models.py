@@ -74,6 +74,8 @@ class TestModelTypes:
         assert row.hidden_default == hidden
         for width in row.widths:
             assert getattr(config, width) > 0
+        if row.qk == "head":
+            assert row.head_default == config.to_dict().get("head_dim")
         if row.qk.endswith("?"):
             assert isinstance(getattr(config, row.qk[:-1]), bool)
 

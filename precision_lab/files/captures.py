@@ -176,7 +176,7 @@ def _capture(tensors: dict[str, NDArray[Any]], metadata: dict[str, str]) -> Capt
             raise InputError(f"{name!r} is not the x, weight or bias of a layer")
         if f"{stem}.x" not in tensors:
             raise InputError(f"{name!r} has no {stem}.x beside it")
-    names = sorted((name[:-2] for name in tensors if name.endswith(".x")), key=_by_number)
+    names = sorted((name[:-2] for name in tensors if name.endswith(".x")), key=by_number)
     if not names:
         raise InputError("it holds no layer")
     return Capture(
@@ -231,7 +231,7 @@ def _offset(text: str) -> float:
     return value
 
 
-def _by_number(name: str) -> list[str | int]:
+def by_number(name: str) -> list[str | int]:
     """A key that puts layer 2 before layer 10: words and numbers in turn."""
     parts = re.split(r"(\d+)", name, flags=re.ASCII)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
