@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which eps is right for a model, in the format and plan that it will run in."""
+
+from __future__ import annotations
+
+from precision_lab.eps.advice import BREAKS, EpsAdvice, advise, recommend_eps
+from precision_lab.eps.cures import Cure
+from precision_lab.eps.findings import Finding, codes
+from precision_lab.eps.layers import LayerAdvice
+
+__all__ = [
+    "BREAKS",
+    "Cure",
+    "EpsAdvice",
+    "Finding",
+    "LayerAdvice",
+    "advise",
+    "codes",
+    "recommend_eps",
+]
