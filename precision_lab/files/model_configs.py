@@ -321,6 +321,8 @@ def _others(part: _Part, row: ModelType | None, hidden: int) -> dict[str, int]:
     sizes = {
         key.removesuffix("_rank"): width for key in row.widths if (width := size(key)) is not None
     }
+    if not row.qk:
+        return sizes
     heads = next((key for key in HEADS if part.keys.get(key) is not None), None)
     count = size(heads) if heads else None
     head = size("head_dim") or row.head_default or (hidden // count if count else None)
