@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.eps.cures import Cure, cures
 from precision_lab.eps.evidence import together
-from precision_lab.eps.findings import HARM, Finding, findings_of
+from precision_lab.eps.findings import HARM, ROUNDED, Finding, findings_of
 from precision_lab.eps.layers import LayerAdvice, LayerCase
 from precision_lab.eps.subject import Subject, subject
 
@@ -258,10 +258,19 @@ def _verdict(
     harmed = [layer for layer in layers if layer.harm]
     if not harmed:
         becomes = next(layer.effective_eps for layer in layers)
-        told = "" if becomes == asked.eps else f", which becomes {becomes:.6g},"
+        told = (
+            ""
+            if becomes is None or _same(becomes, asked.eps)
+            else f", which becomes {becomes:.6g},"
+        )
         return KEEP, f"eps {asked.eps:g}{told} does no harm: {_norms(layers)} judged"
     name = Counter(name for layer in harmed for name in layer.harm).most_common(1)[0][0]
     return CHANGE, (f"with eps {asked.eps:g} {BREAKS[name]} in {len(harmed)} of {_norms(layers)}")
+
+
+def _same(becomes: float, eps: float) -> bool:
+    """Whether nobody needs to be told what eps becomes."""
+    return abs(becomes - eps) <= ROUNDED * eps
 
 
 def _norms(layers: Sequence[LayerAdvice]) -> str:
