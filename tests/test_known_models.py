@@ -10,6 +10,7 @@ from conftest import optional
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precision_lab.inputs.packaged import captures
 from precision_lab.known_models import CLASS, known_models
 from precision_lab.model_types import COMPOSITE, TRANSFORMERS, ModelType, model_types
 from precision_lab.plans import plans
@@ -163,6 +164,14 @@ class TestKnownModels:
         assert asked in str(caught.value)
         assert near in str(caught.value)
         assert known_models.get(asked) is None
+
+    @pytest.mark.parametrize("capture", ["smollm2", "minilm"])
+    def test_captures_that_the_package_ships_agree(self, capture):
+        """The captured models have the norm, eps and width of their rows."""
+        found = captures[capture].load()
+        row = known_models.find(found.model)
+        assert (row.norm, row.eps) == (found.norm, found.eps)
+        assert {row.hidden_size} == {layer.x.shape[1] for layer in found.layers}
 
     def test_every_name_finds_its_own_row(self):
         """No two rows answer to one name, in whatever case."""

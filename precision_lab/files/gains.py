@@ -66,24 +66,29 @@ def read_gains(path: str | Path) -> Gains:
     path = Path(path)
     if "\0" in str(path):
         raise InputError(f"{str(path)!r} is no path, for it has a null byte")
-    if not path.is_dir():
+    try:
+        folder = path.is_dir()
+        there = {file.name for file in path.iterdir()} if folder else set()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not folder:
         return _gains(path, read_chosen(path, _chosen))
-    if (path / WHOLE).exists():
+    if WHOLE in there:
         return _gains(path / WHOLE, read_chosen(path / WHOLE, _chosen))
-    if not (path / INDEX).exists():
+    if INDEX not in there:
         return {}
     tensors: dict[str, NDArray[Any]] = {}
-    for shard, names in _shards(path / INDEX).items():
-        there: set[str] = set()
+    for shard, names in _shards(path / INDEX, there).items():
+        held: set[str] = set()
 
         def chosen(
-            name: str, shape: tuple[int, ...], names: set[str] = names, there: set[str] = there
+            name: str, shape: tuple[int, ...], names: set[str] = names, held: set[str] = held
         ) -> bool:
-            there.add(name)
+            held.add(name)
             return name in names and _chosen(name, shape)
 
         tensors |= read_chosen(path / shard, chosen)
-        if missing := sorted(names - there):
+        if missing := sorted(names - held):
             raise InputError(f"{path / INDEX} puts {missing[0]!r} in {shard}, which lacks it")
     return _gains(path / INDEX, tensors)
 
@@ -107,12 +112,12 @@ def _chosen(name: str, shape: tuple[int, ...]) -> bool:
     return len(shape) == 1 and is_norm(name)
 
 
-def _shards(index: Path) -> dict[str, set[str]]:
+def _shards(index: Path, there: set[str]) -> dict[str, set[str]]:
     """The shards that hold parameters of norms, and which."""
     found = read_object(index, limit=INDEX_LIMIT).get("weight_map")
     if not isinstance(found, dict) or not found:
         raise InputError(f"{index} is no index: it has no weight_map from tensors to files")
-    there = sorted(file.name for file in index.parent.iterdir() if file.suffix == ".safetensors")
+    files = sorted(name for name in there if name.endswith(".safetensors"))
     shards: dict[str, set[str]] = {}
     for name, shard in found.items():
         shown = repr(shard)[:80]
@@ -122,7 +127,7 @@ def _shards(index: Path) -> dict[str, set[str]]:
             shards.setdefault(shard, set()).add(name)
     for shard in shards:
         if shard not in there:
-            raise InputError(f"{index}: {unknown('shard', shard[:80], there)}")
+            raise InputError(f"{index}: {unknown('shard', shard[:80], files)}")
     return shards
 
 

@@ -229,12 +229,12 @@ def _parts(found: dict[str, Any], prefix: str, inherited: str) -> Iterator[_Part
     if not isinstance(type, str):
         raise InputError(f"{prefix}model_type is {str(type)[:40]!r}, not a name such as 'llama'")
     inner = COMPOSITE.get(type, "")
-    yield _Part(prefix, found, type)
+    # Old configs call the text model by the whole's name, or keep its keys beside the others'.
+    whole = any(isinstance(found.get(key), dict) for key in TEXT_KEYS)
+    yield _Part(prefix, found, type if whole else inner or type)
     for key in TEXT_KEYS:
         if isinstance(found.get(key), dict):
-            for part in _parts(found[key], f"{prefix}{key}.", inner):
-                # Old configs call the text model by the whole's name.
-                yield _Part(part.prefix, part.keys, COMPOSITE.get(part.type, part.type))
+            yield from _parts(found[key], f"{prefix}{key}.", inner)
 
 
 def _speaker(parts: list[_Part]) -> _Part:
@@ -257,17 +257,19 @@ def _norm(part: _Part, row: ModelType | None) -> str:
     spoken = {EPS_KEYS[key] for key in keys} - {""}
     if len(spoken) == 1:
         return spoken.pop()
-    shown = repr(part.type[:40]) if part.type else "missing"
-    kind = f"model_type {shown} is unknown ({the_nearest(part.type, model_types)})"
+    kind = "no model_type"
+    if part.type:
+        near = the_nearest(part.type, model_types)
+        kind = f"the unknown model_type {part.type[:40]!r} ({near})"
     say = "say norm rms or layer (--norm)"
     if keys:
         speaks = "speaks of no norm" if not spoken else "speak of both norms"
-        raise InputError(f"{' and '.join(keys)} {speaks} and {kind}: {say}")
+        raise InputError(f"{' and '.join(keys)} {speaks}, and it has {kind}: {say}")
     odd = [key for key in part.keys if "eps" in key.lower() and "steps" not in key.lower()]
-    spelling = f", {odd[0][:40]!r} is no spelling of eps known here" if odd else ""
+    spelling = f" ({odd[0][:40]!r} is no spelling known here)" if odd else ""
     raise InputError(
-        f"it tells of no norm: it has no eps such as rms_norm_eps{spelling} and {kind};"
-        f" for a model with a norm {say}"
+        f"it tells of no norm, for it has no eps such as rms_norm_eps{spelling} and {kind}:"
+        f" if its model has one, {say}"
     )
 
 

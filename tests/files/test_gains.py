@@ -142,6 +142,7 @@ def test_a_folder_without_a_checkpoint_has_no_gains(tmp_path):
     assert {} == read_gains(tmp_path)
     assert "cannot be read" in trouble(tmp_path / "model.safetensors")
     assert "null byte" in trouble("a\0b")
+    assert "cannot be read" in trouble("a" * 5000)
 
 
 def test_a_file_of_many_gigabytes(tmp_path):

@@ -203,9 +203,9 @@ class TestNorm:
         [
             ({"hidden_size": 64}, "tells of no norm"),
             ({}, "tells of no norm"),
-            ({"model_type": "resnet", "hidden_size": 64}, "model_type 'resnet' is unknown"),
+            ({"model_type": "resnet", "hidden_size": 64}, "the unknown model_type 'resnet'"),
             ({"model_type": "lama", "hidden_size": 64}, "llama"),
-            ({"rms_nrm_eps": 1e-5}, "'rms_nrm_eps' is no spelling of eps"),
+            ({"rms_nrm_eps": 1e-5}, "'rms_nrm_eps' is no spelling known"),
             ({"norm_eps": 1e-5, "dim": 64}, "norm_eps speaks of no norm"),
             (PLAIN | {"layer_norm_eps": 1e-5}, "speak of both norms"),
             (PLAIN | {"model_type": 3}, "model_type is '3'"),
@@ -316,6 +316,11 @@ class TestParts:
             assert None is found.eps
             assert model_types[COMPOSITE[whole]].eps_default == found.default_eps
 
+    def test_a_flat_config_of_a_composite(self, write):
+        """Old configs keep the text model's keys at the top, under the whole's type."""
+        found = read_model_config(write(LLAMA | {"model_type": "qwen2_5_vl", "vision_config": {}}))
+        assert ("qwen2_5_vl_text", "hf-llama") == (found.model_type, found.plan)
+
 
 class TestFiles:
     """Files that are no configs."""
@@ -368,6 +373,7 @@ class TestFiles:
         assert "no regular file" in trouble(tmp_path / "pipe.json")
         assert "no regular file" in trouble("/dev/zero")
         assert "null byte" in trouble("a\0b")
+        assert "cannot be read" in trouble("a" * 300)
         (tmp_path / "config.json").mkdir()
         assert "no regular file" in trouble(tmp_path)
 
