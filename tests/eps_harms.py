@@ -37,6 +37,7 @@ class Case:
 
     @property
     def settled(self):
+        """The plan with its formats settled."""
         return plans.find(self.plan).formats_for(self.format, self.format)
 
     def becomes(self, eps):
@@ -46,6 +47,7 @@ class Case:
         return float(formats[settled.sum_format].round(once))
 
     def truth(self, eps, *, bias=True):
+        """The exact function with an eps, with or without its bias."""
         return truth(
             self.norm, self.x, self.weight, self.bias if bias else None, eps=eps,
             weight_offset=self.offset,

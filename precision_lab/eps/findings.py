@@ -210,7 +210,7 @@ def _squares(layer: LayerAdvice, subject: Subject) -> Told | None:
         return None
     return Told(
         HARM,
-        f"squares of {layer.square_overflows} of {_counted(layer.rows)} overflow in "
+        f"squares of {layer.square_overflows} of {_counted(layer.emulated)} overflow in "
         f"{subject.settled.square_format}, whatever eps is",
     )
 
@@ -219,7 +219,7 @@ def _sums(layer: LayerAdvice, subject: Subject) -> Told | None:
     if layer.sum_overflows:
         return Told(
             HARM,
-            f"the sum of squares of {layer.sum_overflows} of {_counted(layer.rows)} overflows in "
+            f"the sum of squares of {layer.sum_overflows} of {_counted(layer.emulated)} overflows in "
             f"{subject.settled.sum_format}, whatever eps is",
         )
     if OVERFLOWS in layer.harm:

@@ -41,6 +41,9 @@ class LayerAdvice:
         The norm's name.
     rows, hidden
         How many rows were judged (or sizes assumed), and their width.
+    emulated
+        How many rows were run through the plan, the row of zeros not counted: those seen, or a few
+        of the sizes assumed.
     interval
         The least and the largest eps without harm here, values of the adding format; None where
         there is none.
@@ -85,6 +88,7 @@ class LayerAdvice:
     layer: str
     rows: int
     hidden: int
+    emulated: int
     interval: tuple[float, float] | None
     lo_breaks: str
     hi_breaks: str

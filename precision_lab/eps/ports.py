@@ -126,7 +126,7 @@ class EpsComparison:
         first, second = self.eps
         verdict = "eps kept" if self.kept else "eps changed"
         lines = [
-            f"{verdict}: {first:g} in {self.a or 'the first'}, {second:g} in {self.b or 'the other'}"
+            f"{verdict}: {first:g} in {self.a or 'one'}, {second:g} in {self.b or 'the other'}"
         ]
         lines.append(f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}")
         lines += [
