@@ -219,8 +219,8 @@ def _sums(layer: LayerAdvice, subject: Subject) -> Told | None:
     if layer.sum_overflows:
         return Told(
             HARM,
-            f"the sum of squares of {layer.sum_overflows} of {_counted(layer.emulated)} overflows in "
-            f"{subject.settled.sum_format}, whatever eps is",
+            f"the sum of squares of {layer.sum_overflows} of {_counted(layer.emulated)} overflows "
+            f"in {subject.settled.sum_format}, whatever eps is",
         )
     if OVERFLOWS in layer.harm:
         return Told(HARM, f"eps {subject.eps:g} carries the mean square past {_adding(subject)}")

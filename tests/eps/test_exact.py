@@ -36,6 +36,7 @@ def departures(case, plan):
 
 
 def case_of(norm, format, rows, *, eps, weight=None, bias=None, offset=0.0, plan="all-low"):
+    """Rows and parameters in a format, a row of zeros added."""
     kind = TYPES[format]
     x = np.concatenate([rows, np.zeros((1, rows.shape[1]), rows.dtype)]).astype(kind)
     held = [None if part is None else np.asarray(part, kind) for part in (weight, bias)]
