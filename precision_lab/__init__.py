@@ -6,6 +6,7 @@ from __future__ import annotations
 # Bound at once, from the rooms themselves: a room and what it holds share a name (`formats`), and
 # whatever imports the room later leaves the name alone. Heavy imports happen inside functions.
 from precision_lab.emulate import Step, emulate
+from precision_lab.eps import EpsAdvice, EpsComparison, compare_eps, recommend_eps
 from precision_lab.errors import ErrorReport, errors
 from precision_lab.files import Capture, Layer, read_capture, write_capture
 from precision_lab.formats import Format, format_of, formats
@@ -28,6 +29,8 @@ from precision_lab.versions import __version__
 
 __all__ = [
     "Capture",
+    "EpsAdvice",
+    "EpsComparison",
     "ErrorReport",
     "Format",
     "Identified",
@@ -48,6 +51,7 @@ __all__ = [
     "capture",
     "captured",
     "captures",
+    "compare_eps",
     "emulate",
     "errors",
     "families",
@@ -64,6 +68,7 @@ __all__ = [
     "plans",
     "probes",
     "read_capture",
+    "recommend_eps",
     "steps",
     "sweep",
     "truth",

@@ -56,6 +56,8 @@ class EpsAdvice:
         What it runs in.
     adding_format
         The format that adds eps; both ends of the interval are values of it.
+    output_format
+        The format of the outputs, whose ulp is the measure.
     configured_eps, effective_eps
         The model's own eps (None where it names none), and what the plan makes of the eps in
         question.
@@ -90,6 +92,7 @@ class EpsAdvice:
     format: str
     plan: str
     adding_format: str
+    output_format: str
     configured_eps: float | None
     effective_eps: float | None
     eps: float | None
@@ -116,6 +119,7 @@ class EpsAdvice:
         }  # fmt: skip
         rest = {
             "reason": self.reason, "eps": self.eps, "adding_format": self.adding_format,
+            "output_format": self.output_format,
             "lo_breaks": self.lo_breaks, "hi_breaks": self.hi_breaks, "new": self.new,
             "evidence": self.evidence,
             "cures": [dataclasses.asdict(cure) for cure in self.cures],
@@ -222,6 +226,7 @@ def advise(asked: Subject) -> EpsAdvice:
     return EpsAdvice(
         model=asked.given.model, norm=asked.norm, hidden_size=asked.given.hidden_size,
         format=asked.format.name, plan=asked.plan.name, adding_format=asked.adding_format,
+        output_format=asked.output_format,
         configured_eps=asked.configured_eps, effective_eps=min(effects, default=None),
         eps=asked.eps, interval=ends, recommended=recommended, verdict=verdict, reason=reason,
         findings=findings_of(layers, asked), layers=layers, lo_breaks=lo_breaks,
@@ -286,12 +291,13 @@ def _choice(
     if verdict == KEEP and asked.eps is not None:
         return asked.eps
     lo, hi = ends
-    if not asked.new and asked.eps is not None:
-        return min(max(asked.eps, lo), hi)
+    wanted = USUAL if asked.new or not asked.eps else asked.eps
     tens = [float(f"1e{k}") for k in range(-45, 39)]
     inside = [ten for ten in tens if lo <= float(case.grid.becomes(ten)) <= hi]
     if inside:
-        return min(inside, key=lambda ten: abs(math.log(ten / USUAL)))
+        return min(inside, key=lambda ten: abs(math.log(ten / wanted)))
+    if not asked.new and asked.eps is not None:
+        return min(max(asked.eps, lo), hi)
     middle = math.sqrt(max(lo, case.grid.format.smallest)) * math.sqrt(hi)
     return min(max(float(case.grid.becomes(middle)), lo), hi)
 

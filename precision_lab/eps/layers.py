@@ -230,7 +230,8 @@ class LayerCase:
             if found.lo:
                 lo_breaks = self.below(self.grid.value(found.lo - 1), lo_breaks)
         return LayerAdvice(
-            layer=self.evidence.name, rows=self.evidence.rows, hidden=self.evidence.hidden, emulated=len(self.evidence.x) - 1,
+            layer=self.evidence.name, rows=self.evidence.rows, hidden=self.evidence.hidden,
+            emulated=len(self.evidence.x) - 1,
             interval=ends, lo_breaks=lo_breaks, hi_breaks=hi_breaks, **self._effects(),
         )  # fmt: skip
 
