@@ -21,6 +21,10 @@ TALL = 200.0  # points
 LINE = 12.0  # points, of a label over the panel
 LEAST = 2.0**-30
 """The least share that is drawn: no output format in use sees less."""
+NAMED = 2.0**-6
+"""The share at which the highest line is named: what lies above it is empty."""
+LONGEST = 32
+"""Letters of a name."""
 STEPS = (1, 2, 3, 5, 10, 20)
 """Powers of ten from tick to tick."""
 
@@ -58,7 +62,7 @@ def shrinks(
         Label and value of each eps in question, drawn as full lines; one outside the interval in
         the colour of alarm.
     marks
-        Label and value of what a format holds, drawn as dotted lines.
+        Label and value of what a format holds, drawn as dotted lines where the axis has them.
     limits
         Label and share of horizontal lines.
     """
@@ -67,7 +71,8 @@ def shrinks(
     shown = finite[y] >= LEAST
     tall = drawing.span(finite.loc[shown, y], limits.values())
     low, high = ends[0] + 1, ends[1] - 1
-    labels = [*chosen.items(), *marks.items()]
+    seen = {text: value for text, value in marks.items() if value > 0 and math.log2(value) > low}
+    labels = [*chosen.items(), *seen.items()]
     key: list[Any] = [
         Patch(color=SAFE, alpha=0.22, label="safe") if safe else
         drawing.handle(Look(ALARM, "X", "none"), "no eps is safe"),
@@ -80,9 +85,9 @@ def shrinks(
         left, right = (min(max(drawing.place(end, ends), low), high) for end in safe)
         axis.axvspan(left, right, color=SAFE, alpha=0.22, linewidth=0)
     for _, line in finite.groupby(series, sort=False):
-        seen = line[line[y] >= LEAST]
-        places = [drawing.place(value, ends) for value in seen[x]]
-        heights = [drawing.place(value, tall) for value in seen[y]]
+        visible = line[line[y] >= LEAST]
+        places = [drawing.place(value, ends) for value in visible[x]]
+        heights = [drawing.place(value, tall) for value in visible[y]]
         axis.plot(places, heights, color=MUTED, linewidth=0.7, linestyle="-", marker="")
     drawing.exponents(axis, tall, "y")
     for text, value in limits.items():
@@ -131,15 +136,18 @@ def _highest(
     axis: Axes, rows: pd.DataFrame, columns: tuple[str, str, str],
     ends: tuple[tuple[int, int], tuple[int, int]],
 ) -> None:  # fmt: skip
-    """The name of the layer that eps changes most, over the left part of its line."""
+    """The name of the layer that eps changes most, beside the upper part of its line."""
     x, y, series = columns
     if len(rows[series].unique()) < 2:
         return
     layer = rows.loc[rows[y].idxmax(), series]
     line = rows[(rows[series] == layer) & (rows[y] >= LEAST)]
-    first = line.iloc[len(line) // 4]
+    upper = line[line[y] >= NAMED]
+    first = (upper if len(upper) else line.tail(1)).iloc[0]
+    text = str(layer)
+    text = text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
     axis.annotate(
-        str(layer), (drawing.place(first[x], ends[0]), drawing.place(first[y], ends[1])), (-3, 4),
+        text, (drawing.place(first[x], ends[0]), drawing.place(first[y], ends[1])), (-3, 4),
         ha="right", size=8.5, color=MUTED, textcoords="offset points", annotation_clip=False,
     )  # fmt: skip
 

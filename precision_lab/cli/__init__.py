@@ -41,6 +41,7 @@ COMMANDS = {
     "identify": "which plan a kernel follows, bit for bit",
     "compare": "two kernels on the same probes, bit by bit",
     "vectors": "inputs as files for hardware with no Python, and its outputs judged",
+    "eps": "which eps is right for a model, and whether a port kept it",
     "sweep": "a grid of cases from a TOML file, measured into one file",
     "merge": "the results of shards put into one file",
     "export": "results as CSV, JSON lines or Parquet",

@@ -14,7 +14,7 @@ WORDS = {
 EPS = [10.0**k for k in range(-12, -1)]
 
 
-def drawn(*, safe=(1e-7, 1e-5), chosen=None, layers=(("first", 1e-3), ("last", 1.0))):
+def drawn(*, safe=(1e-7, 1e-5), chosen=None, marks=None, layers=(("first", 1e-3), ("last", 1.0))):
     """The chart of layers with a mean square each."""
     rows = [
         {"layer": name, "eps": eps, "shrink": 0.5 * eps / (eps + ms)}
@@ -23,7 +23,7 @@ def drawn(*, safe=(1e-7, 1e-5), chosen=None, layers=(("first", 1e-3), ("last", 1
     ]
     return charts.shrinks(
         pd.DataFrame(rows), **WORDS, safe=safe, chosen=chosen or {"configured 1e-6": 1e-6},
-        marks={"smallest": 2.0**-24}, limits={"half an ulp": 2.0**-12},
+        marks=marks or {"smallest": 2.0**-24}, limits={"half an ulp": 2.0**-12},
     )  # fmt: skip
 
 
@@ -63,3 +63,17 @@ def test_an_interval_from_zero_begins_at_the_edge():
     chart = drawn(safe=(0.0, 1e-5))
     assert "safe: 0 to 1e-5" in chart.alt
     assert charts.svg(chart) == charts.svg(drawn(safe=(0.0, 1e-5)))
+
+
+def test_what_lies_off_the_axis_is_not_drawn():
+    """A format whose smallest value is far below every eps has no line at the edge."""
+    assert "smallest" in labels(drawn())
+    chart = drawn(marks={"smallest": 2.0**-149})
+    assert "smallest" not in labels(chart)
+    assert "smallest" not in chart.alt
+
+
+def test_a_long_name_is_cut_at_its_beginning():
+    """The end of a layer's name tells it from the others."""
+    long = "model.encoder.of.many.parts.layers.11.input_layernorm"
+    assert f"…{long[-32:]}" in labels(drawn(layers=((long, 1e-3), ("last", 1.0))))
