@@ -256,8 +256,11 @@ def _verdict(
     breaks: tuple[str, str],
 ) -> tuple[str, str]:  # fmt: skip
     if ends is None:
-        names = [BREAKS[name] for name in dict.fromkeys(breaks) if name not in ("least", "largest")]
-        return IMPOSSIBLE, f"no eps is safe: {' and '.join(names)}"
+        names = [name for name in dict.fromkeys(breaks) if name not in ("least", "largest")]
+        told = BREAKS[names[0]]
+        if len(names) == 2:
+            told = f"low ones: {BREAKS[names[0]]}; all others: {BREAKS[names[1]]}"
+        return IMPOSSIBLE, f"no eps is safe: {told}"
     if asked.eps is None:
         return KEEP, f"any eps from {ends[0]:.4g} to {ends[1]:.4g} does no harm"
     harmed = [layer for layer in layers if layer.harm]
@@ -290,12 +293,15 @@ def _choice(
         return None
     if verdict == KEEP and asked.eps is not None:
         return asked.eps
+    # All between two eps without harm are so, for what a plan makes of eps grows with it: a short
+    # decimal will do, which is what people write.
     lo, hi = ends
-    wanted = USUAL if asked.new or not asked.eps else asked.eps
-    tens = [float(f"1e{k}") for k in range(-45, 39)]
-    inside = [ten for ten in tens if lo <= float(case.grid.becomes(ten)) <= hi]
-    if inside:
-        return min(inside, key=lambda ten: abs(math.log(ten / wanted)))
+    trained = not asked.new and bool(asked.eps)
+    wanted = asked.eps if trained and asked.eps else USUAL
+    digits = range(1, 10) if trained else (1,)
+    decimals = [float(f"{digit}e{k}") for k in range(-45, 39) for digit in digits]
+    if inside := [decimal for decimal in decimals if lo <= decimal <= hi]:
+        return min(inside, key=lambda decimal: abs(math.log(decimal / wanted)))
     if not asked.new and asked.eps is not None:
         return min(max(asked.eps, lo), hi)
     middle = math.sqrt(max(lo, case.grid.format.smallest)) * math.sqrt(hi)

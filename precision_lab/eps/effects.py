@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,8 @@ class Grid:
 
     def becomes(self, values: Floats | float) -> Floats:
         """What eps is once every one of its formats has rounded it."""
+        if np.ndim(values) == 0:
+            return np.asarray(_becomes(self.rounds, float(values)))
         rounded = np.asarray(values, np.float64)
         for each in self.rounds:
             rounded = each.round(rounded)
@@ -62,6 +65,14 @@ class Grid:
     def holds(self, value: float) -> bool:
         """Whether eps stays what it is."""
         return bool(self.becomes(value) == value)
+
+
+@lru_cache(1 << 12)
+def _becomes(rounds: tuple[Format, ...], value: float) -> float:
+    """One number rounded on its way; the layers of a model ask for the same ones."""
+    for each in rounds:
+        value = float(each.round(value))
+    return value
 
 
 def grid_of(plan: Plan) -> Grid:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,11 +174,7 @@ def assumed(
             " 0.1 and 100"
         )
     found = norms.find(norm)
-    rows = make_inputs("normal", rows=SAMPLES, hidden=hidden, seed=SEED)
-    if found.centred:
-        rows = rows - rows.mean(axis=1, keepdims=True)
-    size = np.sqrt(np.mean(rows * rows, axis=1, keepdims=True))
-    rows = rows / np.where(size == 0, 1.0, size) * np.geomspace(low, high, SAMPLES)[:, None]
+    rows = _normal(hidden, found.centred) * np.geomspace(low, high, SAMPLES)[:, None]
     grid = np.geomspace(low, high, SIZES)
     grid[0], grid[-1] = low, high
     known = seen(name, norm, rows, weight, bias, format=format, offset=offset)
@@ -185,6 +182,16 @@ def assumed(
         name=name, norm=found, format=known.format, x=known.x, weight=known.weight,
         bias=known.bias, offset=offset, sizes=grid, dropped=known.dropped,
     )  # fmt: skip
+
+
+@lru_cache(8)
+def _normal(hidden: int, centred: bool) -> Floats:  # noqa: FBT001 - a key
+    """Normal rows whose root mean square is 1, about their mean where that is subtracted."""
+    rows = make_inputs("normal", rows=SAMPLES, hidden=hidden, seed=SEED)
+    if centred:
+        rows = rows - rows.mean(axis=1, keepdims=True)
+    size = np.sqrt(np.mean(rows * rows, axis=1, keepdims=True))
+    return np.asarray(rows / np.where(size == 0, 1.0, size))
 
 
 def _held(values: Array, target: Format) -> Floats:

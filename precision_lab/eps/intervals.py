@@ -67,7 +67,7 @@ def interval(
     lows, highs
         Harms of an eps that is too low, or too high.
     hints
-        Where each harm of too low an eps ended before, by name: looked at first, and written to.
+        Where each harm began elsewhere, by name: looked at first, and written to.
 
     Returns
     -------
@@ -77,16 +77,19 @@ def interval(
     hints = {} if hints is None else hints
     lo, hi, lo_breaks, hi_breaks = 0, grid.top, "least", "largest"
     for bound in highs:
-        found = _last(grid, bound, lo, hi)
+        name = f"above: {bound.name}"
+        found = _last(grid, bound, lo, hi, hints.get(name))
         if found < hi:
             hi, hi_breaks = found, bound.name
+            hints[name] = found
         if hi < lo:
             return Interval(lo, hi, lo_breaks, hi_breaks)
     for bound in lows:
-        found = _first(grid, bound, lo, hi, hints.get(bound.name))
+        name = f"below: {bound.name}"
+        found = _first(grid, bound, lo, hi, hints.get(name))
         if found > lo:
             lo, lo_breaks = found, bound.name
-            hints[bound.name] = found
+            hints[name] = found
         if lo > hi:
             break
     return Interval(lo, hi, lo_breaks, hi_breaks)
@@ -98,30 +101,36 @@ def _first(grid: Grid, bound: Bound, lo: int, hi: int, hint: int | None) -> int:
         return lo
     if bound.broken(grid.value(hi)):
         return hi + 1
-    if hint is not None and lo < hint < hi:
-        # Narrowed by what was true elsewhere; both places are asked all the same.
-        for place in (hint - 1, hint):
-            if lo < place < hi:
-                lo, hi = (place, hi) if bound.broken(grid.value(place)) else (lo, place)
+    # What was the end elsewhere, and the place before it, are asked first.
+    places = [] if hint is None else [hint, hint - 1]
     while hi - lo > 1:
-        middle = (lo + hi) // 2
-        if bound.broken(grid.value(middle)):
-            lo = middle
+        place = _next(places, lo, hi)
+        if bound.broken(grid.value(place)):
+            lo = place
         else:
-            hi = middle
+            hi = place
     return hi
 
 
-def _last(grid: Grid, bound: Bound, lo: int, hi: int) -> int:
+def _last(grid: Grid, bound: Bound, lo: int, hi: int, hint: int | None) -> int:
     """The last place without the harm, lo − 1 where there is none."""
     if not bound.broken(grid.value(hi)):
         return hi
     if bound.broken(grid.value(lo)):
         return lo - 1
+    places = [] if hint is None else [hint, hint + 1]
     while hi - lo > 1:
-        middle = (lo + hi) // 2
-        if bound.broken(grid.value(middle)):
-            hi = middle
+        place = _next(places, lo, hi)
+        if bound.broken(grid.value(place)):
+            hi = place
         else:
-            lo = middle
+            lo = place
     return lo
+
+
+def _next(places: list[int], lo: int, hi: int) -> int:
+    """The next place to ask about: one of these, as long as it lies between, or the middle."""
+    while places:
+        if lo < (place := places.pop(0)) < hi:
+            return place
+    return (lo + hi) // 2

@@ -225,7 +225,10 @@ class LayerCase:
         found = self.interval()
         ends = None
         lo_breaks, hi_breaks = found.lo_breaks, found.hi_breaks
-        if not found.empty:
+        if found.empty:
+            # The last value that was asked: all others are lost for another reason, or for this.
+            lo_breaks = self.below(self.grid.value(max(found.hi, 0)), lo_breaks)
+        else:
             ends = (self.value(found.lo), self.value(found.hi))
             if found.lo:
                 lo_breaks = self.below(self.grid.value(found.lo - 1), lo_breaks)

@@ -81,6 +81,7 @@ class Losses:
         self.zero = dataclasses.replace(self.inputs, x=self.inputs.x[-1:])
         shares = plan.prescale == "row_max" or plan.eps_place == "sum"
         self._kept: dict[bool, Moments] | None = None if shares else {}
+        self._answers: dict[tuple[float, bool], Lost] = {}
         self.overflows = self._overflows()
 
     @property
@@ -102,6 +103,11 @@ class Losses:
 
     def lost(self, eps: float, *, whole: bool = True) -> Lost:
         """The rows lost at an eps, of all or of the row of zeros alone."""
+        if (eps, whole) not in self._answers:
+            self._answers[eps, whole] = self._lost(eps, whole=whole)
+        return self._answers[eps, whole]
+
+    def _lost(self, eps: float, *, whole: bool) -> Lost:
         y, squares, reaches = self._run(eps, whole=whole)
         held = np.isfinite(squares)
         high = held & ~reaches
