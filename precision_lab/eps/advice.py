@@ -27,6 +27,9 @@ KEEP, CHANGE, IMPOSSIBLE = "keep", "change", "impossible"
 USUAL = 1e-5
 """What a new design takes where it can."""
 
+NEAR = 2.0
+"""A recommended decimal is no farther from the nearest eps without harm than by this factor."""
+
 BREAKS = {
     "departs": "outputs depart from the configured function by more than half an ulp",
     "vanishes": "eps becomes 0",
@@ -293,15 +296,17 @@ def _choice(
         return None
     if verdict == KEEP and asked.eps is not None:
         return asked.eps
-    # All between two eps without harm are so, for what a plan makes of eps grows with it: a short
-    # decimal will do, which is what people write.
+    # All between two eps without harm are so, for what a plan makes of eps grows with it. So a
+    # short decimal will do, which is what people write; a power of ten if one is near enough.
     lo, hi = ends
-    trained = not asked.new and bool(asked.eps)
-    wanted = asked.eps if trained and asked.eps else USUAL
-    digits = range(1, 10) if trained else (1,)
-    decimals = [float(f"{digit}e{k}") for k in range(-45, 39) for digit in digits]
-    if inside := [decimal for decimal in decimals if lo <= decimal <= hi]:
-        return min(inside, key=lambda decimal: abs(math.log(decimal / wanted)))
+    wanted = asked.eps if asked.eps and not asked.new else USUAL
+    nearest = min(max(wanted, lo), hi)
+    for digits in ((1,), range(2, 10)):
+        decimals = (float(f"{digit}e{k}") for k in range(-45, 39) for digit in digits)
+        inside = [decimal for decimal in decimals if lo <= decimal <= hi]
+        best = min(inside, key=lambda decimal: abs(math.log(decimal / wanted)), default=math.inf)
+        if inside and (asked.new or 1 / NEAR <= best / nearest <= NEAR):
+            return best
     if not asked.new and asked.eps is not None:
         return min(max(asked.eps, lo), hi)
     middle = math.sqrt(max(lo, case.grid.format.smallest)) * math.sqrt(hi)

@@ -64,6 +64,7 @@ def test_two_ports(config, capsys, tmp_path):
     assert not found["kept"]
     assert 1 == run(["eps", config(), str(other), "--check"])
     assert 0 == run(["eps", config(), config(), "--check"])
+    capsys.readouterr()
     assert [1e-5, 1e-6] == asked(capsys, config(), "1e-6")["eps"]
     assert 2 == run(["eps", config(), "--port-plan", "late"])
     assert 2 == run(["eps", config(), str(other), "--new"])

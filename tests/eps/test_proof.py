@@ -126,8 +126,8 @@ def test_minilm_in_float16_loses_its_eps():
     assert "change" == advice.verdict
     assert 0.0 == advice.effective_eps
     assert 2.0**-24 == advice.interval[0]
-    assert 6e-8 == advice.recommended
-    assert advice.interval[0] == float(np.float16(advice.recommended))
+    assert 1e-7 == advice.recommended
+    assert advice.interval[0] <= float(np.float16(1e-7)) <= advice.interval[1]
     assert 2.03e-6 == pytest.approx(advice.interval[1], rel=0.01)
     assert {"eps-vanishes", "zero-row-nan"} <= {
         finding.code for finding in advice.findings if finding.severity == "harm"
