@@ -213,5 +213,7 @@ def together(layers: Sequence[LayerEvidence]) -> str:
     rows = sum(layer.rows for layer in layers)
     dropped = sum(layer.dropped for layer in layers)
     told = f"{rows} rows seen in {len(layers)} norms, and a row of zeros in each"
-    return told + (f"; {dropped} rows left out, which {first.format.name} does not hold" if dropped
-                   else "")  # fmt: skip
+    if dropped:
+        rows_told = "1 row" if dropped == 1 else f"{dropped} rows"
+        told += f"; {rows_told} left out, which {first.format.name} does not hold"
+    return told

@@ -9,6 +9,9 @@ import pytest
 
 from precision_lab import Capture, InputError, Layer, captures, formats, write_capture
 from precision_lab.eps import BREAKS, EpsAdvice, codes, recommend_eps
+from precision_lab.eps.advice import CHANGE, _choice
+from precision_lab.eps.layers import LayerCase
+from precision_lab.eps.subject import subject
 from precision_lab.files import write_safetensors
 from precision_lab.known_models import known_models
 
@@ -243,3 +246,20 @@ def test_the_words_name_the_verdict_first():
     assert text.startswith("change: ")
     assert BREAKS["vanishes"] in text
     assert "HARM zero-row-nan" in text
+
+
+@pytest.mark.parametrize(
+    ("eps", "ends", "expected"),
+    [
+        (1e-12, (2.0**-24, 2e-6), 1e-7),
+        (1e-3, (1.15e-7, 2.1e-6), 2e-6),
+        (1e-3, (1.15e-7, 1.3e-6), 1e-6),
+        (1e-3, (1.15e-7, 1.19e-7), 1.19e-7),
+        (0.0, (1.15e-7, 1.0), 1e-5),
+    ],
+)
+def test_a_decimal_near_the_nearest_harmless_eps_is_recommended(eps, ends, expected):
+    """A power of ten within a factor of two of it, else one digit, else the end itself."""
+    asked = subject(norm="rms", hidden_size=4, eps=eps, format="float16", plan="all-low")
+    case = LayerCase(asked.layers[0], asked.plan, eps, new=False, amplification=1.0)
+    assert expected == _choice(asked, CHANGE, ends, case)
