@@ -238,14 +238,18 @@ def _lost(layer: LayerAdvice, subject: Subject) -> Told | None:
 
 
 def _default(subject: Subject) -> Told | None:
-    default, eps = subject.default_eps, subject.configured_eps
-    if default is None or eps is None or default == eps:
+    default, released, eps = subject.default_eps, subject.released_eps, subject.configured_eps
+    if eps is None:
         return None
-    return Told(
-        NOTE,
-        f"{subject.model_type or 'its class'} takes eps {default:g} where a config names none; "
-        f"this one was released with {eps:g}",
-    )
+    told = []
+    if released is not None and released != eps:
+        told.append(f"{subject.released_name} was released with eps {released:g}")
+    if default is not None and default != eps:
+        kind = subject.model_type or "its class"
+        told.append(f"{kind} takes {default:g} where a config names none")
+    if not told:
+        return None
+    return Told(NOTE, f"{', and '.join(told)}; this one has {eps:g}")
 
 
 def _missing(subject: Subject) -> Told | None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from precision_lab.eps.evidence import together
 from precision_lab.eps.layers import LayerCase
-from precision_lab.eps.subject import Given, Subject, find, subject
+from precision_lab.eps.models import Given, find
+from precision_lab.eps.subject import Subject, subject
 from precision_lab.norms import check_eps
 from precision_lab.table import InputError
 
