@@ -122,7 +122,8 @@ def _rounded(layer: LayerAdvice, subject: Subject) -> Told | None:
     change = abs(becomes - eps) / eps
     if change <= ROUNDED:
         return None
-    departs = DEPARTS in layer.harm
+    # Where eps is added elsewhere than inside the root, that departs, whatever the rounding does.
+    departs = DEPARTS in layer.harm and subject.settled.eps_place == "inside"
     told = f"eps {eps:g} becomes {becomes:.6g} in {_adding(subject)}, {change:.2g} of it off"
     if departs:
         told += f", which moves outputs by up to {layer.departure:.3g} times half an ulp"
@@ -130,7 +131,8 @@ def _rounded(layer: LayerAdvice, subject: Subject) -> Told | None:
 
 
 def _departs(layer: LayerAdvice, subject: Subject) -> Told | None:
-    if DEPARTS not in layer.harm or _rounded(layer, subject) is not None:
+    rounded = _rounded(layer, subject)
+    if DEPARTS not in layer.harm or (rounded is not None and rounded.severity == HARM):
         return None
     return Told(
         HARM,
