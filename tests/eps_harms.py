@@ -153,7 +153,10 @@ def denominator(place, count, square, eps):
 
 
 def side(case, row, eps, place="inside"):
-    """−1 where an eps is so low that some output of the row departs, 1 where so high, else 0."""
+    """−1 where an eps is so low that some output of the row departs, 1 where so high, else 0.
+
+    None where these integers are too coarse to tell, as in a tie.
+    """
     output = formats[case.settled.output_format]
     count, square, sizes = row
     radicand = square + Fraction(case.eps)
@@ -170,10 +173,17 @@ def side(case, row, eps, place="inside"):
     for size, b in zip(sizes, bias, strict=True):
         value = int(size * r)
         y = int(b * (1 << BITS)) + value
-        top = max(exponent(value, output.emin), exponent(y, output.emin))
-        half = Fraction(2) ** (top - output.precision + BITS)
+        # A root is one too small at most, and a power of two must not lie so near.
+        near = int(abs(size)) + 3
+        tops = {
+            max(exponent(value + off, output.emin), exponent(y + off, output.emin))
+            for off in (-near, near)
+        }
+        if len(tops) > 1:
+            return None
+        half = Fraction(2) ** (tops.pop() - output.precision + BITS)
         moved = abs(size) * abs(other - r)
-        slack = abs(size) * 4 + half * Fraction(1, 1 << 200)
+        slack = abs(size) * (4 + 4 * (other // below + 1)) + half * Fraction(1, 1 << 200)
         if abs(moved - half) <= slack:
             return None
         if moved > half:

@@ -198,7 +198,8 @@ def _held(values: Array, target: Format) -> Floats:
     """The values rounded to a format, infinite or NaN where it has none for them."""
     array = np.asarray(values)
     if array.dtype != np.float64:
-        array = array.astype(np.float32)
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            array = array.astype(np.float32)
     return target.round(array)
 
 

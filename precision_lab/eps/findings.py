@@ -124,7 +124,7 @@ def _rounded(layer: LayerAdvice, subject: Subject) -> Told | None:
         return None
     # Where eps is added elsewhere than inside the root, that departs, whatever the rounding does.
     departs = DEPARTS in layer.harm and subject.settled.eps_place == "inside"
-    told = f"eps {eps:g} becomes {becomes:.6g} in {_adding(subject)}, a relative change of {change:.2g}"
+    told = f"eps {eps:g} becomes {becomes:.6g} in {_adding(subject)}, changed by {change:.2g} of it"
     if departs:
         told += f", which moves outputs by up to {layer.departure:.3g} times half an ulp"
     return Told(HARM if departs else NOTE, told)

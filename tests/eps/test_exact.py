@@ -52,7 +52,8 @@ def drawn(draw):
 
     def values(count):
         found = np.array(draw(st.lists(codes, min_size=count, max_size=count)), np.uint16)
-        found = found.view(TYPES[format]).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            found = found.view(TYPES[format]).astype(np.float64)
         limit = draw(st.sampled_from([1e-3, 1.0, 300.0, 1e30]))
         return np.where(np.isfinite(found) & (np.abs(found) <= limit), found, 0.5)
 
@@ -217,6 +218,15 @@ def test_a_tie_is_no_departure():
     edge = Fraction(9, 4)
     assert not high._compared(edge, low=False)
     assert high._compared(edge + Fraction(1, 10**30), low=False)
+
+
+def test_a_tie_with_eps_outside_the_root_is_no_departure():
+    """x = 255u and eps = u: 1 becomes 255/256, half an ulp of bfloat16 off; with 2u it is more."""
+    unit = 2.0**-133
+    case = case_of("rms", "bfloat16", np.array([[255 * unit]]), eps=0.0)
+    plan = plans["all-low"].replace(eps_place="outside")
+    _, moved, _ = departures(case, plan)
+    assert (False, True) == (moved.high(unit), moved.high(2 * unit))
 
 
 def test_a_constant_row_of_a_layer_norm_never_departs():
