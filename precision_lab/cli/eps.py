@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -96,7 +97,7 @@ def command(
         **given,
     )  # fmt: skip
     if as_json:
-        emit(advice.to_json())
+        emit(json.loads(advice.to_json()))
     else:
         click.echo(str(advice))
     if html is not None:
@@ -118,7 +119,7 @@ def _ports(
         port = second
     comparison = compare_eps(first, port, **given)
     if as_json:
-        emit(comparison.to_json())
+        emit(json.loads(comparison.to_json()))
     else:
         click.echo(str(comparison))
     ctx.exit(CHECK_FAILED if check and not comparison.kept else 0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -111,8 +112,11 @@ class EpsAdvice:
     evidence: str
     new: bool
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain data for strict JSON: nothing in it is NaN or infinite."""
+    def to_json(self) -> str:
+        """All of it as strict JSON, in which NaN and infinity are null."""
+        return json.dumps(self._plain(), ensure_ascii=False, allow_nan=False)
+
+    def _plain(self) -> dict[str, Any]:
         first = {
             "model": self.model, "norm": self.norm, "hidden_size": self.hidden_size,
             "format": self.format, "plan": self.plan, "configured_eps": self.configured_eps,
@@ -144,6 +148,7 @@ class EpsAdvice:
             )
         if self.recommended is not None:
             lines.append(f"recommended: {self.recommended:.6g}")
+        lines += _near_zero(self.layers)
         lines += _gathered(self.findings)
         for cure in self.cures:
             error = "" if cure.ulp_max is None else f", at most {cure.ulp_max:.3g} ulp off"
@@ -311,6 +316,22 @@ def _choice(
         return min(max(asked.eps, lo), hi)
     middle = math.sqrt(max(lo, case.grid.format.smallest)) * math.sqrt(hi)
     return min(max(float(case.grid.becomes(middle)), lo), hi)
+
+
+def _near_zero(layers: Sequence[LayerAdvice]) -> list[str]:
+    """What becomes of rows of zeros and near zero, in the norm that bears them worst."""
+    known = [layer for layer in layers if layer.amplification is not None and layer.zero_row]
+    if not known:
+        return []
+    worst = max(known, key=lambda layer: layer.amplification or 0.0)
+    gradients = [layer.gradient_scale for layer in known if layer.gradient_scale is not None]
+    told = (
+        f"a row of zeros gives {worst.zero_row}; noise in a row near zero grows at most "
+        f"{worst.amplification:.4g} times"
+    )
+    if gradients:
+        told += f", and a gradient into it stays finite up to {min(gradients):.3g}"
+    return [told]
 
 
 def _gathered(findings: Sequence[Finding]) -> list[str]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -116,11 +117,9 @@ class EpsComparison:
     layers: tuple[PortLayer, ...]
     evidence: str
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain data for strict JSON."""
-        found = dataclasses.asdict(self)
-        found["layers"] = list(found["layers"])
-        return found | {name: list(found[name]) for name in ("eps", "effective", "plans")}
+    def to_json(self) -> str:
+        """All of it as strict JSON."""
+        return json.dumps(dataclasses.asdict(self), ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
         """In words."""

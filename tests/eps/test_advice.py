@@ -55,7 +55,7 @@ def told(advice: EpsAdvice, code: str):
 )
 def test_json_has_the_promised_keys_first_and_no_nan(question):
     """And every finding has a known code, a severity, a layer or none, and a sentence."""
-    found = recommend_eps(**question).to_json()
+    found = json.loads(recommend_eps(**question).to_json())
     assert KEYS == tuple(found)[: len(KEYS)]
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     for finding in found["findings"]:
