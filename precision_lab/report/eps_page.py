@@ -68,7 +68,7 @@ def gathered(findings: Iterable[Finding], severity: str) -> Iterator[str]:
         yield f"{code}: {where}{first.text}{more}."
 
 
-def shrink_chart(advice: EpsAdvice) -> Chart | None:
+def shrink_chart(advice: EpsAdvice, *, name: str = "shrink") -> Chart | None:
     """The figure: what each eps takes off the median row of each norm, the safe ones shaded.
 
     None where no row has a size.
@@ -83,7 +83,7 @@ def shrink_chart(advice: EpsAdvice) -> Chart | None:
         chosen |= {f"recommended {number(advice.recommended)}": advice.recommended}
     return shrinks(
         pd.DataFrame([row for layer in sized for row in _curve(layer, _range(chosen.values()))]),
-        name="shrink", title=_title(advice), x="eps", y="shrink", series="layer", xlabel="eps",
+        name=name, title=_title(advice), x="eps", y="shrink", series="layer", xlabel="eps",
         ylabel="share it takes off the outputs", safe=advice.interval, chosen=chosen,
         marks={f"smallest {adding.name}": adding.smallest},
         limits={f"half an ulp of {output.name}": 2.0 ** -(output.precision + 1)},
