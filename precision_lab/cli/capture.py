@@ -65,26 +65,18 @@ def command(model: str, *, given: str, out: str, rows: int, only: str, as_json: 
 
 def _recorded(model: str, given: str, *, rows: int, only: str) -> Recorded:
     """The model of this name, run on the input of that name."""
+    from precision_lab.cli.modules import made_module
     from precision_lab.kernels import RefusedError, findable, guarded, load_values
     from precision_lab.kernels import torch as bridge
 
     bridge.version("cpu")
     import torch
 
-    made, input_ = load_values(model, given)
+    found, input_ = load_values(model, given)
     with ExitStack() as places:
         for place in dict.fromkeys(where.rpartition(":")[0] for where in (model, given)):
             places.enter_context(findable(place))
-        if not isinstance(made, torch.nn.Module):
-            if not callable(made):
-                raise InputError(f"{model} is {type(made).__name__}: give a torch module")
-            try:
-                with guarded(f"making {model}"):
-                    made = made()
-            except RefusedError as error:
-                raise InputError(f"{model} cannot be made: it raised {error}") from error
-            if not isinstance(made, torch.nn.Module):
-                raise InputError(f"{model} makes {type(made).__name__}: give a torch module")
+        made = made_module(model, found)
         recorded = capture(made.eval(), rows=rows, only=only)
         try:
             with guarded(f"running {model}"), torch.no_grad(), recorded:

@@ -22,7 +22,8 @@ Say which eps is safe for MODEL in the format and the plan that it will run in, 
 
 MODEL is a Hugging Face config (a .json file or its folder; gains in safetensors beside it are
 used), a capture (.safetensors, or smollm2 and minilm, which come with the package), the name of a
-known model (--list), or a torch module: path/to/file.py:name, package.module:name.
+known model (--list), or a torch module: path/to/file.py:name, package.module:name, which may be a
+function that makes it.
 
 With a second MODEL, or an eps, say whether a port kept the eps of the first, and what a wrong one
 costs.
@@ -93,7 +94,7 @@ def command(
     from precision_lab.eps import recommend_eps
 
     advice = recommend_eps(
-        model, norm=norm, eps=real(eps), new=new, amplification=real(amplification) or 0.0,
+        *_found(model), norm=norm, eps=real(eps), new=new, amplification=real(amplification) or 0.0,
         **given,
     )  # fmt: skip
     if as_json:
@@ -114,15 +115,28 @@ def _ports(
     from precision_lab.files import number
 
     try:
-        port: str | float = number(second)
+        pair = [*_found(first), number(second)]
     except InputError:
-        port = second
-    comparison = compare_eps(first, port, **given)
+        pair = _found(first, second)
+    comparison = compare_eps(*pair, **given)
     if as_json:
         emit(json.loads(comparison.to_json()))
     else:
         click.echo(str(comparison))
     ctx.exit(CHECK_FAILED if check and not comparison.kept else 0)
+
+
+def _found(*names: str) -> list[Any]:
+    """The models of these names: a torch module as what it says of itself, others as they are."""
+    from precision_lab.cli.modules import named_modules, names_module
+    from precision_lab.eps.models import find
+
+    modules = [name for name in names if names_module(name)]
+    if not modules:
+        return [*names]
+    with named_modules(*modules) as made:
+        given = dict(zip(modules, map(find, made), strict=True))
+    return [given.get(name, name) for name in names]
 
 
 def _list(*, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from conftest import optional
 
 from precision_lab.cli import run
 from precision_lab.known_models import known_models
@@ -137,3 +138,88 @@ def test_a_model_that_is_none(model, told, capsys):
     """The nearest known one, or the file, is named."""
     assert 2 == run(["eps", *model])
     assert told in capsys.readouterr().err
+
+
+MODULES = """
+from torch import nn
+
+import sizes
+
+print("made here")
+norm = nn.RMSNorm(sizes.HIDDEN, eps=1e-6).bfloat16()
+two = nn.Sequential(nn.RMSNorm(8, eps=1e-6), nn.LayerNorm(8))
+number = 3
+
+def make():
+    import sizes
+    return nn.Sequential(nn.RMSNorm(sizes.HIDDEN, eps=1e-5))
+
+def fails():
+    raise KeyError("no such size")
+"""
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """A folder, worked in, of torch modules in a file and in a package."""
+    optional("torch")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sizes.py").write_text("HIDDEN = 24\n")
+    (tmp_path / "mine.py").write_text(MODULES)
+    (tmp_path / "package_of_norms").mkdir()
+    (tmp_path / "package_of_norms" / "inner.py").write_text(MODULES)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["mine.py:norm", "./mine.py:norm", "{}/mine.py:norm", "package_of_norms.inner:norm"],
+)
+def test_a_torch_module_by_name(where, modules, capsys):
+    """Found as kernels are; what it prints is no part of the answer."""
+    found = asked(capsys, where.format(modules))
+    told = ("RMSNorm", "rms", 24, "bfloat16", 1e-6, "keep")
+    keys = ("model", "norm", "hidden_size", "format", "configured_eps", "verdict")
+    assert told == tuple(found[key] for key in keys)
+
+
+def test_a_function_that_makes_a_module(modules, capsys):
+    """It is made, and its norms are asked; as the second of two as well."""
+    assert 1e-5 == asked(capsys, "mine.py:make")["configured_eps"]
+    assert [1e-6, 1e-5] == asked(capsys, "mine.py:norm", "mine.py:make")["eps"]
+    assert [1e-5, 1e-6] == asked(capsys, "Llama-3.1-8B", "mine.py:norm")["eps"]
+    assert [1e-6, 1e-5] == asked(capsys, "mine.py:norm", "1e-5")["eps"]
+
+
+def test_a_torch_module_with_rows(modules, capsys):
+    """The rows of its own capture are the evidence."""
+    (modules / "rows.py").write_text("import torch\nx = torch.ones(3, 24).bfloat16()\n")
+    rows = str(modules / "rows.safetensors")
+    assert 0 == run(["capture", "mine.py:norm", "--input", "rows.py:x", "--out", rows])
+    capsys.readouterr()
+    found = asked(capsys, "mine.py:norm", "--activations", rows)
+    assert found["evidence"].startswith("3 rows seen in 1 norm")
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("mine.py:", "names nothing"),
+        ("mine.py:nrm", "norm"),
+        ("gone.py:norm", "gone.py"),
+        ("no.such:norm", "no.such"),
+        ("mine.py:number", "is int: give a torch module"),
+        ("mine.py:fails", "no such size"),
+        ("mine.py:two", "several kinds"),
+    ],
+)
+def test_what_is_no_torch_module(where, told, modules, capsys):
+    """One sentence and exit code 2, whichever of two it is."""
+    assert modules.is_dir()
+    for models in ([where], [where, "1e-5"], ["Llama-3.1-8B", where]):
+        assert 2 == run(["eps", *models])
+        said = capsys.readouterr()
+        assert "" == said.out
+        lines = [line for line in said.err.strip().splitlines() if line != "made here"]
+        assert 1 == len(lines)
+        assert told in lines[0]
