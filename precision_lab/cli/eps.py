@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from precision_lab.cli.judging import real
-from precision_lab.cli.output import as_json, columns, emit
+from precision_lab.cli.output import columns, emit
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ CHECK_FAILED = 1
     help="How far noise in a row near zero may grow, with --new.",
 )  # fmt: skip
 @click.option("--check", is_flag=True, help='Exit code 1 unless the answer is "keep".')
-@as_json
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; NaN and infinity are null.")
 @click.option("--html", metavar="FILE", help="Write the answer as a page too.")
 @click.option("--list", "listed", is_flag=True, help="List the known models, and no more.")
 @click.pass_context

@@ -118,8 +118,10 @@ class EpsComparison:
     evidence: str
 
     def to_json(self) -> str:
-        """All of it as strict JSON."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False, allow_nan=False)
+        """All of it as strict JSON, in which NaN and infinity are null."""
+        text = json.dumps(dataclasses.asdict(self))
+        plain = json.loads(text, parse_constant=lambda _: None)
+        return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
         """In words."""

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -66,3 +68,21 @@ def test_models_of_two_norms_are_no_port():
     """An rms norm cannot keep the eps of a layer norm."""
     with pytest.raises(InputError, match="no port keeps eps"):
         compare_eps("smollm2", "minilm")
+
+
+def test_the_json_is_strict():
+    """NaN and infinity, which JSON lacks, are null; finite numbers are what they were."""
+    found = compare_eps("Qwen2.5-7B", 1e-5)
+    odd = dataclasses.replace(
+        found,
+        effective=(math.inf, 1e-5),
+        ulp=dataclasses.replace(found.ulp, largest=math.nan, p50=-math.inf),
+    )
+
+    def refused(name):
+        raise AssertionError(name)
+
+    read = json.loads(odd.to_json(), parse_constant=refused)
+    assert [None, 1e-5] == read["effective"]
+    assert [None, None] == [read["ulp"]["largest"], read["ulp"]["p50"]]
+    assert found.ulp.p99 == read["ulp"]["p99"]
