@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from precision_lab import charts
 from precision_lab.charts import at_most, joined, listed, number, surviving
+from precision_lab.eps import recommend_eps
 from precision_lab.formats import formats
 from precision_lab.plans import plans
+from precision_lab.report import Cell, Table
+from precision_lab.report.eps_page import shrink_chart
 from precision_lab.sweep import Sweep, capture
+
+if TYPE_CHECKING:
+    from precision_lab.eps import EpsAdvice
 
 question = "What does low precision do to every norm of a real model?"
 SQUARES = plans["all-low"].replace(sum_format="float32")
@@ -44,6 +51,10 @@ words = {
 LOST = ("arithmetic_rows_lost", "rows")
 HALVES = ["float16", "bfloat16"]
 KINDS = {"inf": "inf", "NaN": "nan", "zero": "zero"}
+# Models as they are packaged, as they are named, and the plan of their own code.
+MODELS = {"smollm2": ("SmolLM2", "hf-llama"), "minilm": ("MiniLM", "torch-layer-norm")}
+# The format and plan in which a model's eps has most to tell.
+TELLING = {"smollm2": ("float16", "hf-llama"), "minilm": ("float16", "all-low")}
 FINAL = 30  # where the norm after the last layer of SmolLM2 is drawn
 
 
@@ -121,6 +132,11 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
             caption="What each format can hold, its subnormal values drawn thin. Left of the bar "
             "an eps is 0, and a row of zeros, such as padding, becomes 0 × inf.",
         ),
+        *(
+            chart
+            for model, (format, plan) in TELLING.items()
+            if (chart := shrink_chart(advice(model, format, plan), name=f"eps-{model}"))
+        ),
     ]  # fmt: skip
 
 
@@ -134,7 +150,9 @@ def findings(rows: pd.DataFrame) -> list[str]:
         f"{_places(spared)}; with a float32 statistic they overflow in {_places(wide)}."
     )
     said = [first]
-    for name, part in (("SmolLM2", smollm2), ("MiniLM", minilm)):
+    parts = (("smollm2", smollm2), ("minilm", minilm))
+    for model, part in parts:
+        name = MODELS[model][0]
         said += [_losses(name, part), _errors(name, part)]
     said += [f"{_spent(smollm2)}.", *_libraries(smollm2, minilm)]
     for name, part in padding.groupby("format", sort=False):
@@ -146,7 +164,57 @@ def findings(rows: pd.DataFrame) -> list[str]:
                 f"of padding {nan['all-low']} become NaN with every step in it, {nan['late']} with "
                 f"a float32 statistic."
             )
-    return said
+    return [*said, *(_kept(model, rows) for model, rows in parts)]
+
+
+@cache
+def advice(model: str, format: str, plan: str) -> EpsAdvice:
+    """Which eps is right for a packaged model, on its own rows."""
+    return recommend_eps(model, format=format, plan=plan)
+
+
+def _kept(model: str, rows: pd.DataFrame) -> str:
+    """Whether a model may keep its eps in float16, beside the rows it was seen to lose there."""
+    name, own = MODELS[model]
+    half = rows[(rows["format"] == "float16") & (rows["scale"] == "none")]
+    told = []
+    for plan in (own, "all-low"):
+        found = advice(model, "float16", plan)
+        ends = f", safe: {_ends(found)}" if found.interval else ""
+        mine = half[half["plan"] == plan]
+        lost, of = mine[LOST[0]].sum(), mine[LOST[1]].sum()
+        told.append(f"{plan} {found.verdict} ({found.reason}{ends}; {lost} of {of} rows lost)")
+    return f"{name}'s eps in float16: {'; '.join(told)}."
+
+
+def tables(_: pd.DataFrame) -> list[Table]:
+    """Which eps is right for each model, by format and plan."""
+    found = [
+        (name, advice(model, format, plan))
+        for model, (name, own) in MODELS.items()
+        for format in HALVES
+        for plan in (own, "all-low")
+    ]
+    lines = [
+        {
+            "model": name, "format": one.format, "plan": Cell(one.plan, "code"), "eps": one.eps,
+            "verdict": one.verdict, "safe eps": Cell(_ends(one), "wide"),
+            "why": Cell(one.reason, "wide"),
+            "recommended": "none" if one.recommended is None else number(one.recommended),
+        }
+        for name, one in found
+    ]  # fmt: skip
+    return [
+        Table(
+            title="Which eps", rows=lines,
+            note="Judged on the rows of the capture and a row of zeros in each norm: outputs stay "
+            "within half an ulp of the function with the model's eps, and no row is lost.",
+        )
+    ]  # fmt: skip
+
+
+def _ends(found: EpsAdvice) -> str:
+    return "none" if not found.interval else f"{' to '.join(map(number, found.interval))}"
 
 
 def _losses(name: str, rows: pd.DataFrame) -> str:

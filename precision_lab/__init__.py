@@ -6,6 +6,7 @@ from __future__ import annotations
 # Bound at once, from the rooms themselves: a room and what it holds share a name (`formats`), and
 # whatever imports the room later leaves the name alone. Heavy imports happen inside functions.
 from precision_lab.emulate import Step, emulate
+from precision_lab.eps import EpsAdvice, EpsComparison, compare_eps, recommend_eps
 from precision_lab.errors import ErrorReport, errors
 from precision_lab.files import Capture, Layer, read_capture, write_capture
 from precision_lab.formats import Format, format_of, formats
@@ -15,8 +16,10 @@ from precision_lab.kernels import Kernel, find_kernel
 from precision_lab.norms import Norm, norms
 from precision_lab.plans import Plan, plans
 from precision_lab.probes import probes
+from precision_lab.recording import Recorded, capture
 from precision_lab.reduce import Order, orders
-from precision_lab.sources import capture, family
+from precision_lab.sources import capture as captured
+from precision_lab.sources import family
 from precision_lab.steps import Steps, steps
 from precision_lab.sweep import Sweep, sweep
 from precision_lab.table import InputError, Table
@@ -28,6 +31,8 @@ from precision_lab.versions import __version__
 __all__ = [
     "Capture",
     "Comparison",
+    "EpsAdvice",
+    "EpsComparison",
     "ErrorReport",
     "Format",
     "Identified",
@@ -37,6 +42,7 @@ __all__ = [
     "Norm",
     "Order",
     "Plan",
+    "Recorded",
     "Step",
     "Steps",
     "Sweep",
@@ -45,8 +51,10 @@ __all__ = [
     "Verdict",
     "__version__",
     "capture",
+    "captured",
     "captures",
     "compare",
+    "compare_eps",
     "emulate",
     "errors",
     "families",
@@ -63,6 +71,7 @@ __all__ = [
     "plans",
     "probes",
     "read_capture",
+    "recommend_eps",
     "steps",
     "sweep",
     "truth",

@@ -16,11 +16,12 @@ from precision_lab.charts.drawing import Chart, svg
 from precision_lab.charts.lines import lines, ranges
 from precision_lab.charts.losses import share_lost, surviving
 from precision_lab.charts.maps import shares, tiles
+from precision_lab.charts.shrinks import shrinks
 from precision_lab.charts.signed import signed
 from precision_lab.charts.strips import strips
 from precision_lab.charts.words import at_most, joined, listed, number, percent, power
 
 __all__ = [
     "Chart", "at_most", "dots", "joined", "lines", "listed", "number", "percent", "power", "ranges",
-    "share_lost", "shares", "signed", "strips", "surviving", "svg", "tiles",
+    "share_lost", "shares", "shrinks", "signed", "strips", "surviving", "svg", "tiles",
 ]  # fmt: skip

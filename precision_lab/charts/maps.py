@@ -102,7 +102,7 @@ def tiles(
         axis.set_xticks(ticks, [tick(k) for k in ticks])
         axis.tick_params(labelbottom=axis is axes[-1])
     axes[-1].set_xlabel(xlabel)
-    alt = _told(rows, (panel, y, x), kind, kinds, tick)
+    alt = _told(rows, (panel, y, x), kind, kinds, tick).replace("\n", " ")
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
 
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "identify": "which plan a kernel follows, bit for bit",
     "compare": "two kernels on the same probes, bit by bit",
     "vectors": "inputs as files for hardware with no Python, and its outputs judged",
+    "eps": "which eps is right for a model, and whether a port kept it",
     "sweep": "a grid of cases from a TOML file, measured into one file",
     "merge": "the results of shards put into one file",
     "export": "results as CSV, JSON lines or Parquet",
@@ -50,6 +51,7 @@ COMMANDS = {
     "formats": "the number formats and what follows from them",
     "plans": "the plans and their switches",
     "inputs": "the families of inputs and the captured activations",
+    "capture": "what enters every norm of your own torch model, as a file",
     "conformance": "hold a rounding function to every decision point",
     "doctor": "versions, subnormals, known answers",
 }

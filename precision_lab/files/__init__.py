@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from precision_lab.files.captures import Capture, Layer, read_capture, write_capture
+from precision_lab.files.gains import read_gains
+from precision_lab.files.model_configs import ModelConfig, read_model_config
 from precision_lab.files.numbers import number
 from precision_lab.files.safetensors import (
     FILE_LIMIT,
@@ -18,8 +20,11 @@ __all__ = [
     "HEADER_LIMIT",
     "Capture",
     "Layer",
+    "ModelConfig",
     "number",
     "read_capture",
+    "read_gains",
+    "read_model_config",
     "read_safetensors",
     "replace_file",
     "write_capture",

@@ -3,7 +3,8 @@
 
 A capture is a safetensors file. For every norm layer NAME it holds ``NAME.x`` [rows, hidden] and
 ``NAME.weight`` [hidden], and ``NAME.bias`` [hidden] where the norm has one; its metadata hold the
-strings ``norm`` (a row of `norms`), ``eps`` and, where known, ``model``.
+strings ``norm`` (a row of `norms`), ``eps`` and, where known, ``model``; and ``weight_offset``
+where the gain is not the weight alone, but 1 + weight, as Gemma's.
 """
 
 from __future__ import annotations
@@ -74,12 +75,15 @@ class Capture:
         that decimal.
     layers
         In the model's order, as far as the numbers in their names tell it.
+    weight_offset
+        What the model adds to its weights: its gain is weight + weight_offset.
     """
 
     model: str
     norm: str
     eps: float
     layers: tuple[Layer, ...]
+    weight_offset: float = 0.0
 
     def layer(self, name: str) -> Layer:
         """The layer of this name.
@@ -137,6 +141,8 @@ def write_capture(path: str | Path, capture: Capture) -> None:
         if array is not None
     }
     metadata = {"norm": capture.norm, "eps": repr(capture.eps), "model": capture.model}
+    if capture.weight_offset:
+        metadata["weight_offset"] = repr(capture.weight_offset)
     write_safetensors(path, tensors, metadata)
 
 
@@ -170,7 +176,7 @@ def _capture(tensors: dict[str, NDArray[Any]], metadata: dict[str, str]) -> Capt
             raise InputError(f"{name!r} is not the x, weight or bias of a layer")
         if f"{stem}.x" not in tensors:
             raise InputError(f"{name!r} has no {stem}.x beside it")
-    names = sorted((name[:-2] for name in tensors if name.endswith(".x")), key=_by_number)
+    names = sorted((name[:-2] for name in tensors if name.endswith(".x")), key=by_number)
     if not names:
         raise InputError("it holds no layer")
     return Capture(
@@ -178,6 +184,7 @@ def _capture(tensors: dict[str, NDArray[Any]], metadata: dict[str, str]) -> Capt
         norm=norms[metadata["norm"]].name,
         eps=_eps(metadata["eps"]),
         layers=tuple(_layer(name, tensors) for name in names),
+        weight_offset=_offset(metadata.get("weight_offset", "0")),
     )
 
 
@@ -212,7 +219,19 @@ def _eps(text: str) -> float:
     return short_decimal(value)
 
 
-def _by_number(name: str) -> list[str | int]:
+def _offset(text: str) -> float:
+    """Read a weight's offset: a finite number."""
+    shown = repr(text[:40])
+    try:
+        value = number(text)
+    except InputError:
+        raise InputError(f"its weight_offset {shown} is no number") from None
+    if not math.isfinite(value):
+        raise InputError(f"its weight_offset {shown} is not finite: it is 0 or 1")
+    return value
+
+
+def by_number(name: str) -> list[str | int]:
     """A key that puts layer 2 before layer 10: words and numbers in turn."""
     parts = re.split(r"(\d+)", name, flags=re.ASCII)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]

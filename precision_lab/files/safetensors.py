@@ -12,11 +12,8 @@ Source: the safetensors format description (header, dtypes, no holes, no duplica
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from precision_lab.files.opening import named, opened
 from precision_lab.files.writing import replace_file
 from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from io import BufferedReader
 
     from numpy.typing import NDArray
@@ -60,6 +58,10 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype(np.uint8),
 }
 """The safetensors name of each type that is read and written."""
+SKIPPED = DTYPES | {"BOOL": np.dtype(np.bool_), "C64": np.dtype(np.complex64)}
+"""The types that may stand beside chosen tensors."""
+CHOSEN_LIMIT = 2**28
+"""Bytes of all chosen tensors of one file together."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +100,55 @@ def read_safetensors(
         well-formed.
     """
     path = Path(path)
-    with _opened(path) as (file, size):
+    with opened(path) as (file, size):
         if size > limit:
             raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
-        with _named(path):
+        with named(path):
             header, start = _header(file, size)
             metadata = _metadata(header.pop("__metadata__", {}))
             entries = [_entry(name, facts) for name, facts in header.items()]
             _check_places(entries, size - start)
             return {entry.name: _tensor(file, start, entry) for entry in entries}, metadata
+
+
+def read_chosen(
+    path: str | Path, chosen: Callable[[str, tuple[int, ...]], bool]
+) -> dict[str, NDArray[Any]]:
+    """Read some tensors of a safetensors file, however large the file is.
+
+    Only the header and these tensors are read; the header is checked as `read_safetensors` does.
+
+    Parameters
+    ----------
+    path
+        The file.
+    chosen
+        Given the name and the shape of each tensor, whether to read it.
+
+    Returns
+    -------
+    dict of str to ndarray
+        In the order of the header; native byte order, aligned, writable.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, is no regular file or not strictly well-formed, or if the chosen
+        tensors are larger than `CHOSEN_LIMIT` together.
+    """
+    path = Path(path)
+    with opened(path) as (file, size), named(path):
+        header, start = _header(file, size)
+        _metadata(header.pop("__metadata__", {}))
+        entries = [_entry(name, facts, SKIPPED) for name, facts in header.items()]
+        _check_places(entries, size - start)
+        wanted = [entry for entry in entries if chosen(entry.name, entry.shape)]
+        for entry in wanted:
+            if entry.dtype not in DTYPES.values():
+                raise InputError(f"{entry.name!r} holds no numbers, but {entry.dtype}")
+        if (total := sum(entry.stop - entry.start for entry in wanted)) > CHOSEN_LIMIT:
+            raise InputError(f"its chosen tensors hold {total} bytes, past {CHOSEN_LIMIT}")
+        return {entry.name: _tensor(file, start, entry) for entry in wanted}
 
 
 def write_safetensors(
@@ -140,12 +182,12 @@ def write_safetensors(
     order = sorted(tensors, key=lambda name: -tensors[name].dtype.itemsize)
     header: dict[str, Any] = {}
     if metadata:
-        with _named(path):
+        with named(path):
             header["__metadata__"] = _metadata(dict(metadata))
     place = 0
     for name in order:
         array = tensors[name]
-        with _named(path):
+        with named(path):
             _check_name(name)
         if array.dtype not in names:
             raise InputError(
@@ -170,29 +212,6 @@ def write_safetensors(
             yield _little_endian(tensors[name])
 
     replace_file(path, chunks())
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
-    """The file and its size; only a regular file, for opening a pipe would wait for ever."""
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise InputError(f"{path} is no regular file")
-        with path.open("rb") as file:
-            yield file, os.fstat(file.fileno()).st_size
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-@contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Put the file's name before what is wrong with it."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _header(file: BufferedReader, size: int) -> tuple[dict[str, Any], int]:
@@ -251,14 +270,14 @@ def _check_name(name: str) -> None:
         raise InputError("no tensor may be named '__metadata__'")
 
 
-def _entry(name: str, facts: Any) -> Entry:
+def _entry(name: str, facts: Any, dtypes: Mapping[str, np.dtype[Any]] = DTYPES) -> Entry:
     """One tensor's facts, each checked on its own."""
     _check_name(name)
     if not isinstance(facts, dict) or set(facts) != {"dtype", "shape", "data_offsets"}:
         raise InputError(f"the header of {name!r} is not exactly dtype, shape and data_offsets")
     kind, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
-    if not isinstance(kind, str) or kind not in DTYPES:
-        raise InputError(f"{name!r}: {unknown('dtype', str(kind)[:40], DTYPES)}")
+    if not isinstance(kind, str) or kind not in dtypes:
+        raise InputError(f"{name!r}: {unknown('dtype', str(kind)[:40], dtypes)}")
     if not _naturals(shape) or len(shape) > DIMENSION_LIMIT:
         raise InputError(f"the shape of {name!r} is not a list of at most {DIMENSION_LIMIT} sizes")
     if not _naturals(offsets) or len(offsets) != 2:
@@ -267,9 +286,9 @@ def _entry(name: str, facts: Any) -> Entry:
     # Empty sizes hide large ones from the product, and NumPy multiplies those all the same.
     if math.prod(size or 1 for size in shape) >= 2**48:
         raise InputError(f"the shape of {name!r} is too large")
-    if math.prod(shape) * DTYPES[kind].itemsize != stop - start:
+    if math.prod(shape) * dtypes[kind].itemsize != stop - start:
         raise InputError(f"{name!r} is {stop - start} bytes long, which is not {kind} of its shape")
-    return Entry(name, DTYPES[kind], tuple(shape), start, stop)
+    return Entry(name, dtypes[kind], tuple(shape), start, stop)
 
 
 def _naturals(found: Any) -> bool:

@@ -85,6 +85,35 @@ def _written(file: str, folder: Path | None) -> str:
     return f"write {file}:{names[0]}; it has {', '.join(names[:NAMED])}{more}"
 
 
+def load_values(*wheres: str) -> list[Any]:
+    """Find anything by name; what is in one file or module comes from one import of it.
+
+    Parameters
+    ----------
+    *wheres
+        As for `load`.
+
+    Raises
+    ------
+    InputError
+        As for `load`, but what is found may be of any kind.
+    """
+    modules: dict[str, ModuleType] = {}
+    found = []
+    for where in wheres:
+        place, _, name = where.rpartition(":")
+        if not place or not name:
+            raise InputError(f"{where!r} names nothing: write package.module:name or file.py:name")
+        if place not in modules:
+            modules[place] = _module(place)
+        module = modules[place]
+        if not hasattr(module, name):
+            near = the_nearest(name, [other for other in vars(module) if other[0] != "_"])
+            raise InputError(f"{place} has no {name!r}" + (f": {near}" if near else ""))
+        found.append(getattr(module, name))
+    return found
+
+
 def _module(place: str) -> ModuleType:
     if place.endswith(".py") and not Path(place).exists():
         raise InputError(f"{place} cannot be imported: no such file")

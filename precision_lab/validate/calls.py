@@ -180,10 +180,12 @@ def capture_calls(settings: Settings, capture: Capture) -> list[Call]:
         )
     calls = []
     for layer in capture.layers:
-        x = settings.format.cast(layer.x)
+        x, own = settings.format.cast(layer.x), layer.weight
+        if capture.weight_offset != settings.weight_offset:
+            # The same gain, told as the kernel wants it.
+            own = own.astype(np.float64) + (capture.weight_offset - settings.weight_offset)
         weight, bias = (
-            None if one is None else settings.weight_format.cast(one)
-            for one in (layer.weight, layer.bias)
+            None if one is None else settings.weight_format.cast(one) for one in (own, layer.bias)
         )
         inputs = check(
             settings.norm, x, weight, bias,

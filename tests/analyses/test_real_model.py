@@ -71,3 +71,20 @@ def test_the_figure_of_the_plans_tells_their_losses():
         r"float16 all, pre-scaled: 99 % of outputs [\d.]+, the worst [\d.]+;", figure.alt
     )
     assert "float16 hf-llama: 99 % of outputs 1.07, the worst 1.43" in figure.alt
+
+
+def test_eps_is_kept_but_where_every_step_is_in_float16():
+    """There SmolLM2's squares overflow whatever eps is, and MiniLM's 1e-12 must become 1e-7."""
+    (table,) = load("real_model").tables(rows())
+    names = list(table.columns)
+    lines = [dict(zip(names, (cell.text for cell in line), strict=True)) for line in table.lines]
+    other = {
+        (line["model"], line["format"], line["plan"]): (line["verdict"], line["recommended"])
+        for line in lines
+        if line["verdict"] != "keep"
+    }
+    assert len(lines) == 8
+    assert {
+        ("SmolLM2", "float16", "all-low"): ("impossible", "none"),
+        ("MiniLM", "float16", "all-low"): ("change", "1e-7"),
+    } == other

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from precision_lab import Sweep, capture, family, sweep
+from precision_lab import Sweep, captured, family, sweep
 from precision_lab.cli.result_columns import result_columns
 
 
 def test_every_column_of_a_result_is_explained(lab):
     """Made inputs and captured ones: each column has a meaning, and no other column is told of."""
-    inputs = (family("uniform", low=-2.0), capture("smollm2", "model.norm"))
+    inputs = (family("uniform", low=-2.0), captured("smollm2", "model.norm"))
     found = list(sweep(Sweep(plans="all-low", inputs=inputs, hidden=4, rows=2)).columns)
     parameters = [name for name in found if name.startswith("parameter_")]
     known = result_columns()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Torch modules that an argument names: file.py:name or package.module:name."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from precision_lab.table import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def names_module(text: str) -> bool:
+    """Whether an argument is such a name, and no file's."""
+    return ":" in text and "\0" not in text and not Path(text).exists()
+
+
+@contextmanager
+def named_modules(*wheres: str) -> Iterator[list[Any]]:
+    """The modules of these names, which find their neighbours as long as the block lasts.
+
+    What they print meanwhile goes to standard error.
+
+    Raises
+    ------
+    InputError
+        If torch is missing, or a name is none of a module, or of what makes one.
+    """
+    from precision_lab.kernels import findable, load_values
+    from precision_lab.kernels import torch as bridge
+
+    bridge.version("cpu")
+    found = load_values(*wheres)
+    with ExitStack() as places:
+        for place in dict.fromkeys(where.rpartition(":")[0] for where in wheres):
+            places.enter_context(findable(place))
+        places.enter_context(redirect_stdout(sys.stderr))
+        yield [made_module(*pair) for pair in zip(wheres, found, strict=True)]
+
+
+def made_module(where: str, found: Any) -> Any:
+    """What was found under a name as a module: itself, or what it makes.
+
+    Raises
+    ------
+    InputError
+        If it is neither a torch module nor makes one.
+    """
+    import torch
+
+    from precision_lab.kernels import RefusedError, guarded
+
+    if isinstance(found, torch.nn.Module):
+        return found
+    if not callable(found):
+        raise InputError(f"{where} is {type(found).__name__}: give a torch module")
+    try:
+        with guarded(f"making {where}"):
+            made = found()
+    except RefusedError as error:
+        raise InputError(f"{where} cannot be made: it raised {error}") from error
+    if not isinstance(made, torch.nn.Module):
+        raise InputError(f"{where} makes {type(made).__name__}: give a torch module")
+    return made

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which eps is right for a model, in the format and plan that it will run in."""
+
+from __future__ import annotations
+
+from precision_lab.eps.advice import BREAKS, EpsAdvice, advise, recommend_eps
+from precision_lab.eps.cures import Cure
+from precision_lab.eps.findings import Finding, codes
+from precision_lab.eps.layers import LayerAdvice
+from precision_lab.eps.ports import EpsComparison, PortLayer, Quantiles, compare_eps
+
+__all__ = [
+    "BREAKS",
+    "Cure",
+    "EpsAdvice",
+    "EpsComparison",
+    "Finding",
+    "LayerAdvice",
+    "PortLayer",
+    "Quantiles",
+    "advise",
+    "codes",
+    "compare_eps",
+    "recommend_eps",
+]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps a statistic from overflowing where no eps does, and what each cure costs in error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from precision_lab.emulate import emulate
+from precision_lab.eps.evidence import LayerEvidence, seen
+from precision_lab.eps.losses import Losses
+from precision_lab.errors import errors
+from precision_lab.formats import formats
+from precision_lab.truth import truth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from precision_lab.formats import Format
+    from precision_lab.plans import Plan
+
+WIDE = ("square_format", "sum_format", "eps_format", "reciprocal_format")
+"""What a statistic in float32 is computed in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cure:
+    """One way out, measured on the layers in which the plan overflows.
+
+    Parameters
+    ----------
+    name
+        What is changed.
+    format, plan
+        What it then runs in.
+    lost
+        Rows that still overflow, or give NaN or infinity.
+    ulp_max, ulp_p99
+        The largest error of an output, and the 99 % quantile in the worst layer, in ulp of the
+        format that it then runs in; None where nothing could be measured.
+    relative_rms
+        Root mean square of the relative error over all of these rows.
+    """
+
+    name: str
+    format: str
+    plan: str
+    lost: int
+    ulp_max: float | None
+    ulp_p99: float | None
+    relative_rms: float | None
+
+
+def cures(layers: Sequence[LayerEvidence], plan: Plan, *, eps: float) -> tuple[Cure, ...]:
+    """Each way out of the overflows, measured.
+
+    Parameters
+    ----------
+    layers
+        The layers that overflow.
+    plan
+        The plan that they overflow in.
+    eps
+        The eps that it runs with.
+    """
+    own = layers[0].format
+    wide = plan.replace(**dict.fromkeys(WIDE, "float32"))
+    found = [("float32 statistic", own, wide)]
+    if own.emax < formats["bfloat16"].emax:
+        found.append((f"bfloat16 instead of {own.name}", formats["bfloat16"], plan))
+    if plan.prescale != "row_max":
+        found.append(("rows scaled first", own, plan.replace(prescale="row_max")))
+    return tuple(_measured(name, into, cured, layers, eps) for name, into, cured in found)
+
+
+def _measured(
+    name: str, into: Format, plan: Plan, layers: Sequence[LayerEvidence], eps: float
+) -> Cure:
+    lost, count = 0, 0
+    tops: list[float] = []
+    shares: list[float] = []
+    squares = 0.0
+    for layer in layers:
+        moved = layer if into == layer.format else _moved(layer, into)
+        losses = Losses(moved, plan, reference=eps)
+        found = losses.lost(eps)
+        gone = found.low | found.high | losses.overflows.any
+        lost += int(gone.sum())
+        if not losses.output.nan:
+            continue
+        y = emulate(moved.x[~gone], moved.weight, moved.bias, eps=eps, plan=plan, norm=moved.norm)
+        exact = truth(
+            moved.norm, moved.x[~gone], moved.weight, moved.bias, eps=eps,
+            weight_offset=moved.offset,
+        )  # fmt: skip
+        if not y.size:
+            continue
+        report = errors(y, exact)
+        if report.measured:
+            tops.append(report.ulp_max)
+            shares.append(report.ulp_p99)
+            if math.isfinite(report.relative_rms):
+                squares += report.relative_rms**2 * report.measured
+                count += report.measured
+    return Cure(
+        name=name, format=into.name, plan=plan.name, lost=lost,
+        ulp_max=max(tops, default=None), ulp_p99=max(shares, default=None),
+        relative_rms=math.sqrt(squares / count) if count else None,
+    )  # fmt: skip
+
+
+def _moved(layer: LayerEvidence, into: Format) -> LayerEvidence:
+    """The same rows in another format."""
+    return seen(
+        layer.name, layer.norm, layer.x[:-1].astype(np.float64), layer.weight, layer.bias,
+        format=into, offset=layer.offset,
+    )  # fmt: skip

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model, found under any of its names: what it says of its norms, its eps and its parameters."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from precision_lab.files import Capture
+from precision_lab.files.gains import read_gains
+from precision_lab.files.model_configs import ModelConfig, read_model_config
+from precision_lab.formats import format_of
+from precision_lab.inputs import CaptureFile, PackagedCapture, capture_file, captures
+from precision_lab.known_models import KnownModel, known_models
+from precision_lab.norms import Norm, norms
+from precision_lab.table import InputError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+WIDEST = 1 << 17
+"""Elements of a row that are still run through a plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What a model says of itself, before anything is said about how it runs.
+
+    Parameters
+    ----------
+    model, model_type, norm, plan
+        Names; the type and the plan are "" where unknown.
+    eps
+        As configured, None where it is missing.
+    hidden_size
+        The width of the model's norms.
+    other_sizes
+        Widths of further norms.
+    format
+        Which it is stored in, "" where unknown.
+    default_eps
+        What its class takes where a config names none.
+    released_eps, released_name
+        Of a known model that this one seems to be.
+    offset
+        What it adds to its weights.
+    layers
+        Rows and parameters of its norms (x, weight, bias; x None where no row is known).
+    """
+
+    model: str
+    norm: str
+    eps: float | None
+    hidden_size: int
+    model_type: str = ""
+    plan: str = ""
+    other_sizes: Mapping[str, int] = field(default_factory=dict)
+    format: str = ""
+    default_eps: float | None = None
+    released_eps: float | None = None
+    released_name: str = ""
+    offset: float = 0.0
+    layers: Mapping[str, tuple[Any, Any, Any]] = field(default_factory=dict)
+
+
+def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None = None) -> Given:
+    """What a model says of itself.
+
+    Parameters
+    ----------
+    model
+        A path (a config's .json file or folder, or a capture), the name of a known model or of a
+        packaged capture, a record of any of these, a torch module, or None.
+    norm, hidden_size
+        What is known where there is no model.
+
+    Raises
+    ------
+    InputError
+        Where nothing of that name is found, or it can't be read.
+    """
+    match model:
+        case None:
+            return _bare(norm, hidden_size)
+        case Given():
+            return model
+        case Capture():
+            return _of_capture(model)
+        case CaptureFile() | PackagedCapture():
+            return _of_capture(model.load())
+        case ModelConfig():
+            return _of_config(model)
+        case KnownModel():
+            return _of_known(model)
+        case str() | os.PathLike():
+            return _of_name(os.fspath(model), norm)
+    if hasattr(model, "named_modules"):
+        return _of_module(model)
+    raise InputError(
+        f"a {type(model).__name__} is no model: give a path, a name, a capture or a torch module"
+    )
+
+
+def _bare(norm: Norm | str | None, hidden_size: int | None) -> Given:
+    if norm is None or hidden_size is None:
+        raise InputError(
+            "without a model there must be a norm and a hidden_size: norm='rms', hidden_size=4096"
+        )
+    if isinstance(hidden_size, bool) or not isinstance(hidden_size, int) or not (
+        1 <= hidden_size <= WIDEST
+    ):  # fmt: skip
+        raise InputError(f"hidden_size is {hidden_size!r}: give a whole number from 1 to {WIDEST}")
+    return Given(model="", norm=norms.find(norm).name, eps=None, hidden_size=hidden_size)
+
+
+def _of_name(name: str, norm: Norm | str | None) -> Given:
+    path = Path(name)
+    there = "\0" not in name and path.exists()
+    if there and path.suffix.lower() == ".safetensors" and path.is_file():
+        return _of_capture(capture_file(path).load())
+    if there or path.suffix.lower() in (".json", ".safetensors") or name.endswith(os.sep):
+        return _of_config(read_model_config(path, norm=None if norm is None else str(norm)))
+    if name in captures:
+        return _of_capture(captures[name].load())
+    if name in known_models:
+        return _of_known(known_models[name])
+    raise unknown("model", name[:80], [*known_models, *captures])
+
+
+def _of_capture(capture: Capture) -> Given:
+    known = known_models.get(capture.model)
+    known = None if known is None or known.norm != capture.norm else known
+    first = capture.layers[0]
+    return Given(
+        model=capture.model, norm=capture.norm, eps=capture.eps, hidden_size=first.x.shape[1],
+        format=_format_name(first.x), offset=capture.weight_offset,
+        layers={layer.name: (layer.x, layer.weight, layer.bias) for layer in capture.layers},
+        **_of_type(known),
+    )  # fmt: skip
+
+
+def _of_type(known: KnownModel | None) -> dict[str, Any]:
+    """What is known of a model beside its own words."""
+    if known is None:
+        return {}
+    return {
+        "model_type": known.model_type, "plan": known.plan, "default_eps": known.type.eps_default,
+        "released_eps": known.eps if known.released else None, "released_name": known.name,
+    }  # fmt: skip
+
+
+def _of_config(config: ModelConfig) -> Given:
+    known = next((known_models[name] for name in (config.model, config.base)
+                  if name and name in known_models), None)  # fmt: skip
+    released = known is not None and known.released
+    gains = read_gains(config.path.parent)
+    return Given(
+        model=config.model, model_type=config.model_type, norm=config.norm, plan=config.plan,
+        eps=config.eps, hidden_size=config.hidden_size, other_sizes=config.other_sizes,
+        format=config.dtype, default_eps=config.default_eps, offset=config.weight_offset,
+        released_eps=known.eps if known is not None and released else None,
+        released_name=known.name if known is not None else "",
+        layers={name: (None, weight, bias) for name, (weight, bias) in gains.items()},
+    )  # fmt: skip
+
+
+def _of_known(known: KnownModel) -> Given:
+    return Given(
+        model=known.name, norm=known.norm, eps=known.eps, hidden_size=known.hidden_size,
+        other_sizes=known.other_sizes, format="bfloat16" if known.norm == "rms" else "float32",
+        offset=known.type.weight_offset, **_of_type(known),
+    )  # fmt: skip
+
+
+def _of_module(module: Any) -> Given:
+    """A torch module, which is not run: its norms, their eps and parameters."""
+    from precision_lab.kernels.torch_recording import layers_of
+
+    found = layers_of(module)
+    if not found:
+        raise InputError(f"{type(module).__name__} holds no norm that is known")
+    first = found[0]
+    kinds = {(one.norm, one.eps, one.weight_offset) for one in found}
+    if len(kinds) > 1:
+        told = ", ".join(f"{norm} with eps {eps:g}" for norm, eps, _ in sorted(kinds))
+        raise InputError(
+            f"{type(module).__name__} has norms of several kinds ({told}): ask about one of its "
+            "parts"
+        )
+    widths = [one.hidden for one in found if one.hidden]
+    if not widths:
+        raise InputError(f"no norm of {type(module).__name__} tells its width: capture it instead")
+    known = known_models.get(type(module).__name__)
+    return Given(
+        model=type(module).__name__, norm=first.norm, eps=first.eps, hidden_size=widths[0],
+        format="" if first.weight is None else _format_name(first.weight),
+        offset=first.weight_offset,
+        layers={one.name: (one.hidden, one.weight, one.bias) for one in found if one.hidden},
+        **_of_type(known),
+    )  # fmt: skip
+
+
+def _format_name(array: NDArray[Any]) -> str:
+    return format_of(array).name

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an eps is asked about: a model in the format and plan that it will run in."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from precision_lab.eps.effects import grid_of
+from precision_lab.eps.evidence import LayerEvidence, assumed, seen
+from precision_lab.eps.models import Given, find
+from precision_lab.formats import Format, formats
+from precision_lab.norms import Norm, check_eps
+from precision_lab.plans import Plan, plans
+from precision_lab.table import InputError
+
+OWN = {"rms": "hf-llama", "layer": "torch-layer-norm"}
+"""The plan of a model of which only the norm is known."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Subject:
+    """A model in the format and plan that it will run in, with its evidence.
+
+    Parameters
+    ----------
+    given
+        What the model says of itself.
+    format, plan, settled
+        What it runs in; the plan's formats left open, and settled.
+    eps, eps_from
+        The eps in question, and in words where it comes from; None for a new design without one.
+    new
+        Whether eps is still free.
+    amplification
+        For a new design: the largest factor by which noise in a row near zero may grow.
+    layers
+        The evidence.
+    """
+
+    given: Given
+    format: Format
+    plan: Plan
+    settled: Plan
+    eps: float | None
+    eps_from: str
+    new: bool
+    amplification: float
+    layers: tuple[LayerEvidence, ...]
+
+    @property
+    def norm(self) -> str:
+        """The norm's name."""
+        return self.given.norm
+
+    @property
+    def model_type(self) -> str:
+        """The model's type, "" where unknown."""
+        return self.given.model_type
+
+    @property
+    def configured_eps(self) -> float | None:
+        """What the model itself is configured with."""
+        return self.given.eps
+
+    @property
+    def default_eps(self) -> float | None:
+        """What its class takes."""
+        return self.given.default_eps
+
+    @property
+    def released_eps(self) -> float | None:
+        """What the known model was released with."""
+        return self.given.released_eps
+
+    @property
+    def released_name(self) -> str:
+        """The known model's name."""
+        return self.given.released_name
+
+    @property
+    def adding_format(self) -> str:
+        """The format that eps is added in."""
+        return grid_of(self.settled).format.name
+
+    @property
+    def least(self) -> float:
+        """The least value above zero of that format."""
+        return grid_of(self.settled).format.smallest
+
+    @property
+    def output_format(self) -> str:
+        """The format of the outputs."""
+        return self.settled.output_format
+
+
+def subject(
+    model: Any = None, *, norm: Norm | str | None = None, hidden_size: int | None = None,
+    eps: float | None = None, format: Format | str | None = None, plan: Plan | str | None = None,
+    activations: Any = None, new: bool = False, rms: tuple[float, float] = (0.1, 100.0),
+    amplification: float = 1024.0, weight_offset: float | None = None,
+) -> Subject:  # fmt: skip
+    """Find the model, and settle what it runs in; arguments as of `recommend_eps`."""
+    given = _overridden(
+        find(model, norm=norm, hidden_size=hidden_size), eps=eps, offset=weight_offset
+    )
+    if activations is not None:
+        given = _with_rows(given, activations)
+    if not (np.isfinite(amplification) and amplification > 0):
+        raise InputError(
+            f"amplification is {amplification:g}: give a positive number, such as 1024"
+        )
+    own = formats.find(format if format is not None else given.format or "float32")
+    chosen = plan_for(given, plan)
+    asked, origin = _asked(given, new=new)
+    layers = _evidence(given, own, rms)
+    return Subject(
+        given=given, format=own, plan=chosen, settled=chosen.formats_for(own, own), eps=asked,
+        eps_from=origin, new=new, amplification=float(amplification), layers=layers,
+    )  # fmt: skip
+
+
+def plan_for(given: Given, plan: Plan | str | None) -> Plan:
+    """The plan asked for, or the model's own, with the gain that the model has.
+
+    Raises
+    ------
+    InputError
+        If it is unknown, or does not compute the model's norm.
+    """
+    chosen = plans.find(plan if plan is not None else given.plan or OWN[given.norm])
+    chosen.norm_for(given.norm)
+    if chosen.gain == "ignored" or given.offset not in (0.0, 1.0):
+        return chosen
+    gain = "one_plus" if given.offset else "plain"
+    if chosen.gain == gain:
+        return chosen
+    return dataclasses.replace(chosen, gain=gain)
+
+
+def _overridden(given: Given, *, eps: float | None, offset: float | None) -> Given:
+    changes: dict[str, Any] = {}
+    if eps is not None:
+        changes["eps"] = check_eps(eps)
+    if offset is not None:
+        changes["offset"] = float(offset)
+    return dataclasses.replace(given, **changes)
+
+
+def _with_rows(given: Given, activations: Any) -> Given:
+    """The model with the rows of a capture."""
+    found = find(activations)
+    if not any(isinstance(x, np.ndarray) for x, _, _ in found.layers.values()):
+        raise InputError(f"activations {activations} hold no rows: give a capture")
+    if found.norm != given.norm:
+        raise InputError(
+            f"the activations are of a {found.norm!r} norm, and {given.model or 'the model'} has "
+            f"{given.norm!r} norms"
+        )
+    return dataclasses.replace(given, layers=found.layers, offset=found.offset)
+
+
+def _asked(given: Given, *, new: bool) -> tuple[float | None, str]:
+    """The eps in question and where it comes from."""
+    if given.eps is not None:
+        return given.eps, "as configured"
+    if new:
+        return None, ""
+    if given.default_eps is not None:
+        return given.default_eps, f"what {given.model_type or 'its class'} takes then"
+    if given.released_eps is not None:
+        return given.released_eps, f"what {given.released_name} was released with"
+    raise InputError(
+        f"{given.model or 'the model'} names no eps, and none is known for it: give one, such as"
+        " eps=1e-6, or new=True for a new design"
+    )
+
+
+def _evidence(
+    given: Given, own: Format, sizes: tuple[float, float]
+) -> tuple[LayerEvidence, ...]:  # fmt: skip
+    if given.layers:
+        return tuple(
+            seen(name, given.norm, x, weight, bias, format=own, offset=given.offset)
+            if isinstance(x, np.ndarray)
+            else assumed(
+                name, given.norm, len(weight) if weight is not None else int(x), format=own,
+                sizes=sizes, weight=weight, bias=bias, offset=given.offset,
+            )
+            for name, (x, weight, bias) in given.layers.items()
+        )  # fmt: skip
+    widths = {"norm": given.hidden_size, **given.other_sizes}
+    return tuple(
+        assumed(name, given.norm, width, format=own, sizes=sizes, offset=given.offset)
+        for name, width in widths.items()
+    )

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a file of outside data is opened, and how a JSON file is read without trust."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from precision_lab.table import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedReader
+
+DEPTH_LIMIT = 16
+"""Objects and lists within one another; configs of real models have at most six."""
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
+    """The file and its size; only a regular file, for opening a pipe would wait for ever.
+
+    Raises
+    ------
+    InputError
+        If it is missing, no regular file or can't be read.
+    """
+    if "\0" in str(path):
+        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(f"{path} is no regular file")
+        with path.open("rb") as file:
+            yield file, os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Put the file's name before what is wrong with it."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def read_object(path: str | Path, *, limit: int) -> dict[str, Any]:
+    """Read a JSON file that holds one object.
+
+    NaN and Infinity are let through, as Python writes them into configs.
+
+    Parameters
+    ----------
+    path
+        The file.
+    limit
+        Bytes of the largest file to read.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, no regular file, larger than `limit`, not JSON, no object, nested
+        more than `DEPTH_LIMIT` deep, or gives a key twice in one object.
+    """
+    path = Path(path)
+    with opened(path) as (file, size):
+        if size > limit:
+            raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
+        content = file.read(limit)
+    with named(path):
+        try:
+            found = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_once)
+        except InputError:
+            raise
+        except RecursionError:
+            raise InputError(f"nested more than {DEPTH_LIMIT} deep") from None
+        except ValueError as error:
+            raise InputError(f"not JSON{_place(error)}") from None
+        if not isinstance(found, dict):
+            raise InputError("no JSON object: it does not start with '{'")
+        _check_depth(found)
+    return found
+
+
+def _place(error: ValueError) -> str:
+    """Where the text stops being JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        return f" at line {error.lineno}, column {error.colno}"
+    return ", for it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else ""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys differ."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InputError(f"it gives {key[:40]!r} twice")
+        found[key] = value
+    return found
+
+
+def _check_depth(found: dict[str, Any]) -> None:
+    level: list[Any] = [found]
+    for _ in range(DEPTH_LIMIT):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return
+    raise InputError(f"nested more than {DEPTH_LIMIT} deep")

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer to "which eps?" as one page, with its figure inside it: it needs no file beside it."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from precision_lab.charts import Chart, number, percent, shrinks, svg
+from precision_lab.eps.findings import HARM, NOTE
+from precision_lab.formats import formats
+from precision_lab.report.page import template
+from precision_lab.report.tables import Cell, Table
+from precision_lab.versions import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from precision_lab.eps import EpsAdvice, Finding
+    from precision_lab.eps.layers import LayerAdvice
+
+FEWEST, MOST = -9.0, -2.0
+"""Powers of ten of eps between which the figure always reaches."""
+EACH = 4
+"""Places of the curves in a power of ten."""
+
+
+def eps_html(advice: EpsAdvice, *, command: str = "") -> str:
+    """The page: the answer, the figure, what is told in words, the norms one by one.
+
+    Parameters
+    ----------
+    advice
+        What is shown.
+    command
+        What makes the page again, or "".
+    """
+    chart = shrink_chart(advice)
+    image = "" if chart is None else base64.b64encode(svg(chart).encode()).decode()
+    told = {word: [*gathered(advice.findings, word)] for word in (HARM, NOTE)}
+    tables = [layer_table(advice.layers)]
+    if advice.cures:
+        tables.insert(0, cure_table(advice))
+    return template("eps.html").render(
+        advice=advice,
+        chart=chart,
+        image=image,
+        told=told,
+        tables=tables,
+        command=command,
+        version=__version__,
+    )
+
+
+def gathered(findings: Iterable[Finding], severity: str) -> Iterator[str]:
+    """What is told, once for each code: of a code that many norms have the first, and a count."""
+    of_code: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.severity == severity:
+            of_code.setdefault(finding.code, []).append(finding)
+    for code, (first, *others) in of_code.items():
+        where = f"{first.layer}: " if first.layer else ""
+        more = f", and so in {len(others)} more norm{'s' * (len(others) > 1)}" if others else ""
+        yield f"{code}: {where}{first.text}{more}."
+
+
+def shrink_chart(advice: EpsAdvice, *, name: str = "shrink") -> Chart | None:
+    """The figure: what each eps takes off the median row of each norm, the safe ones shaded.
+
+    None where no row has a size.
+    """
+    sized = [layer for layer in advice.layers if layer.rms is not None and layer.rms[1] > 0]
+    if not sized:
+        return None
+    eps = advice.configured_eps
+    adding, output = formats[advice.adding_format], formats[advice.output_format]
+    chosen = {f"configured {number(eps)}": eps} if eps else {}
+    if advice.recommended and advice.recommended != eps:
+        chosen |= {f"recommended {number(advice.recommended)}": advice.recommended}
+    return shrinks(
+        pd.DataFrame([row for layer in sized for row in _curve(layer, _range(chosen.values()))]),
+        name=name, title=_title(advice), x="eps", y="shrink", series="layer", xlabel="eps",
+        ylabel="share it takes off the outputs", safe=advice.interval, chosen=chosen,
+        marks={f"smallest {adding.name}": adding.smallest},
+        limits={f"half an ulp of {output.name}": 2.0 ** -(output.precision + 1)},
+        caption="What an eps takes off the outputs of each norm's median row, "
+        "1 − 1/√(1 + eps/ms), ms its mean square. Shaded: the eps without harm to any norm. Half "
+        "an ulp of an output is at least the share at the dashed line.",
+    )  # fmt: skip
+
+
+def layer_table(layers: Iterable[LayerAdvice]) -> Table:
+    """The norms one by one."""
+    rows = [
+        {
+            "norm": layer.layer,
+            "hidden": layer.hidden,
+            "rows": layer.rows,
+            "rms, median": number(layer.rms[1]) if layer.rms else "",
+            "safe eps": Cell(_ends(layer.interval), "wide"),
+            "median row shrinks": percent(layer.shrink[0]) if layer.shrink else "",
+            "absorbed": layer.absorbed,
+            "dominated": layer.dominated,
+            "lost": layer.lost,
+            "zeros give": layer.zero_row,
+            "harm": Cell(", ".join(layer.harm) or "none", "wide"),
+        }
+        for layer in layers
+    ]
+    return Table(
+        title="Norm by norm",
+        rows=rows,
+        note="Absorbed: rows whose mean square swallows eps; dominated: rows whose mean square is "
+        "below it; lost: rows that come out as NaN or infinity, one row of zeros included.",
+    )
+
+
+def cure_table(advice: EpsAdvice) -> Table:
+    """What would help where no eps does, and what it costs."""
+    rows = [
+        {
+            "cure": Cell(cure.name, "wide"),
+            "rows lost": cure.lost,
+            "99 % of outputs within, ulp": _maybe(cure.ulp_p99),
+            "largest error, ulp": _maybe(cure.ulp_max),
+            "relative error, rms": _maybe(cure.relative_rms),
+        }
+        for cure in advice.cures
+    ]
+    return Table(
+        title="What would help",
+        rows=rows,
+        note="The same rows with one thing changed, held to the exact norm; ulp of the outputs' "
+        "own format.",
+    )
+
+
+def _range(values: Iterable[float]) -> list[float]:
+    known = [math.log10(value) for value in values if value > 0]
+    low, high = min([FEWEST, *(k - 1 for k in known)]), max([MOST, *(k + 1 for k in known)])
+    steps = np.arange(math.floor(low) * EACH, math.ceil(high) * EACH + 1)
+    return [float(value) for value in 10.0 ** (steps / EACH)]
+
+
+def _curve(layer: LayerAdvice, places: list[float]) -> list[dict[str, float | str]]:
+    assert layer.rms is not None  # noqa: S101 - by the caller
+    square = layer.rms[1] ** 2
+    return [
+        {"layer": layer.layer, "eps": eps, "shrink": -math.expm1(-0.5 * math.log1p(eps / square))}
+        for eps in places
+    ]
+
+
+def _title(advice: EpsAdvice) -> str:
+    where = f"{advice.model or 'This model'} in {advice.format}, plan {advice.plan}"
+    if advice.interval is None:
+        return f"{where}: no eps is safe"
+    chosen = advice.recommended if advice.recommended is not None else advice.interval[0]
+    word = {"keep": "keep", "change": "change to"}[advice.verdict]
+    return f"{where}: {word} eps {number(chosen)}"
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "none" if interval is None else f"{number(interval[0])} to {number(interval[1])}"
+
+
+def _maybe(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else number(value)
