@@ -4,8 +4,8 @@
 ``python benchmarks/gpu_check.py`` validates and identifies F.rms_norm and F.layer_norm on CUDA, as
 they are and compiled, a kernel with fast-math division and root, and holds the casts to fp8 to
 `Format.round`. It takes less than five minutes, needs numpy, ml_dtypes, mpmath and torch alone, and
-runs from the tree. It writes ``analyses/gpu_check.json``: the rows that the report's page
-``gpu_check`` shows. ``--device cpu`` does the same on a processor, and the page says so.
+runs from the tree. It writes ``analyses/on_gpu.json``: the rows that the report's page
+``on_gpu`` shows. ``--device cpu`` does the same on a processor, and the page says so.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def check(device: str, *, small: bool, compiled: bool, budget: float = BUDGET) -
 
 
 def rows(told: dict[str, Any]) -> list[dict[str, Any]]:
-    """The result as rows of the analysis ``gpu_check``: a line a kernel and format, or a cast."""
+    """The result as rows of the analysis ``on_gpu``: a line a kernel and format, or a cast."""
     on = {key: told[key] for key in ("device", "kind", "day")}
     on["hidden"] = ", ".join(map(str, told["hidden"]))
     empty = {"schedule": "", "plan": "", "nearest": "", "share": 0.0, "outputs": 0, "why": ""}
@@ -242,7 +242,7 @@ def rows(told: dict[str, Any]) -> list[dict[str, Any]]:
 def kept(told: dict[str, Any]) -> str:
     """The rows as the report reads them: by column, with the versions and a digest."""
     lines = rows(told)
-    packed = {
+    packed: dict[str, Any] = {
         "plans": {}, "rows": len(lines), "order": list(lines[0]), "not_finite": [], "same": {},
         "equal": {}, "columns": {name: [line[name] for line in lines] for name in lines[0]},
     }  # fmt: skip
@@ -265,7 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--small", action="store_true", help="short rows, nothing compiled")
     parser.add_argument("--budget", type=float, default=BUDGET, help="seconds; %(default)g")
-    parser.add_argument("--out", type=Path, default=ROOT / "analyses" / "gpu_check.json")
+    parser.add_argument("--out", type=Path, default=ROOT / "analyses" / "on_gpu.json")
     given = parser.parse_args(arguments)
     try:
         told = check(given.device, small=given.small, compiled=not given.small, budget=given.budget)

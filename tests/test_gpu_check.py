@@ -43,8 +43,8 @@ def test_it_needs_few_packages():
 
 def said(tool, told, monkeypatch, tmp_path):
     """Rows as the report reads them, and the analysis of them."""
-    (tmp_path / "gpu_check.json").write_text(tool.kept(told), "utf-8")
-    analysis = load("gpu_check")
+    (tmp_path / "on_gpu.json").write_text(tool.kept(told), "utf-8")
+    analysis = load("on_gpu")
     monkeypatch.setattr(measured, "place", lambda name: tmp_path / f"{name}.json")
     rows, versions = measured.committed(analysis)
     assert told["versions"]["torch"] == versions["torch"]
@@ -55,9 +55,9 @@ def test_torch_is_judged_and_named(tool, monkeypatch, tmp_path):
     """The result is the rows of an analysis, with verdicts, plans, and where and when it ran."""
     monkeypatch.setattr(tool, "FORMATS", ("float32",))
     monkeypatch.setattr(tool, "SMALL", (8,))
-    out = tmp_path / "new" / "gpu_check.json"
+    out = tmp_path / "new" / "on_gpu.json"
     assert 0 == tool.main(["--device", "cpu", "--small", "--out", str(out)])
-    analysis = load("gpu_check")
+    analysis = load("on_gpu")
     monkeypatch.setattr(measured, "place", lambda _name: out)
     rows, versions = measured.committed(analysis)
     assert {"torch", "numpy", "ml_dtypes", "precision_lab"} <= set(versions)
@@ -73,7 +73,7 @@ def test_torch_is_judged_and_named(tool, monkeypatch, tmp_path):
 
 def test_the_committed_rows_are_whole():
     """Every kernel, format and cast, and the report shows them without measuring."""
-    analysis = load("gpu_check")
+    analysis = load("on_gpu")
     rows, _ = measured.committed(analysis)
     assert {("kernel", 15), ("cast", 6)} == set(rows["part"].value_counts().items())
     assert {576, 769, 4096} == {int(n) for n in rows["hidden"].iloc[0].split(", ")}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The order in which the index asks them: from one element to a whole model. Others come after.
 READING = (
     "error_vs_dtype", "cast_order", "overflow_map", "eps_sweep", "accumulation", "cancellation",
-    "attribution", "implementations", "real_model", "eps_models", "kernels", "gpu_check",
+    "attribution", "implementations", "real_model", "eps_models", "kernels", "on_gpu",
     "validators",
 )  # fmt: skip
 REQUIRED = ("question", "figures", "findings")
