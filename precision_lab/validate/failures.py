@@ -134,8 +134,10 @@ class Failure:
 
     @property
     def _size(self) -> str:
-        """Only what is judged by its outputs is made small."""
-        return "made small" if self.kind in ("value", "root", "special", "plan") else "inputs"
+        """Only what is judged by its outputs is made small, and not all of it can be."""
+        judged = self.kind in ("value", "root", "special", "plan")
+        smaller = self.inputs is not None and self.inputs.x.size < self.total
+        return "made small" if judged and smaller else "inputs"
 
     def to_dict(self) -> dict[str, Any]:
         """Names, numbers and lists; floats in hex beside decimals."""
