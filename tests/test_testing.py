@@ -232,6 +232,8 @@ def test_a_session_that_is_killed_leaves_what_was_seen(pytester, monkeypatch, en
     if options:
         optional("xdist")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    # Where these tests run in workers themselves, the session must not think that it is one.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     report = pytester.path / f"verdicts.{ending}"
     pytester.makepyfile(judged_kernels=KERNELS)
     pytester.makepyfile(test_it=f"from judged_kernels import *\nREPORT = {str(report)!r}\n{KILLED}")
