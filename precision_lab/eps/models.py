@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from precision_lab.files.model_configs import ModelConfig, read_model_config
 from precision_lab.formats import format_of
 from precision_lab.inputs import CaptureFile, PackagedCapture, capture_file, captures
 from precision_lab.known_models import KnownModel, known_models
-from precision_lab.norms import Norm, norms
+from precision_lab.norms import Norm, check_eps, norms
 from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 WIDEST = 1 << 17
 """Elements of a row that are still run through a plan."""
+
+LARGEST_EPS = 1.0
+"""The largest eps that is asked about, as in a config."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,30 @@ class Given:
     layers: Mapping[str, tuple[Any, Any, Any]] = field(default_factory=dict)
 
 
+def limited_eps(eps: object, *, of: str = "eps") -> float:
+    """An eps that may be asked about.
+
+    Parameters
+    ----------
+    eps
+        A number from 0 to 1, as configs may name.
+    of
+        What it is, for the message.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        value = check_eps(eps)
+    except OverflowError:
+        value = math.inf
+    if value > LARGEST_EPS:
+        raise InputError(f"{of} is {value:g}, not a number from 0 to 1 such as 1e-05")
+    return value
+
+
 def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None = None) -> Given:
     """What a model says of itself.
 
@@ -81,8 +109,16 @@ def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None 
     Raises
     ------
     InputError
-        Where nothing of that name is found, or it can't be read.
+        Where nothing of that name is found, or it can't be read, or its eps is no number from 0
+        to 1.
     """
+    found = _given(model, norm, hidden_size)
+    if found.eps is not None:
+        limited_eps(found.eps, of=f"the eps of {found.model or 'the model'}")
+    return found
+
+
+def _given(model: Any, norm: Norm | str | None, hidden_size: int | None) -> Given:
     match model:
         case None:
             return _bare(norm, hidden_size)

@@ -13,9 +13,8 @@ import numpy as np
 
 from precision_lab.eps.evidence import together
 from precision_lab.eps.layers import LayerCase
-from precision_lab.eps.models import Given, find
+from precision_lab.eps.models import Given, find, limited_eps
 from precision_lab.eps.subject import Subject, subject
-from precision_lab.norms import check_eps
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -178,7 +177,9 @@ def compare_eps(
     """
     original = find(a)
     port = (
-        dataclasses.replace(original, model="the port", eps=check_eps(b))
+        dataclasses.replace(
+            original, model="the port", eps=limited_eps(b, of="the eps of the port")
+        )
         if _is_number(b)
         else find(b)
     )

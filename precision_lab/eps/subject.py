@@ -4,21 +4,29 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.eps.effects import grid_of
 from precision_lab.eps.evidence import LayerEvidence, assumed, seen
-from precision_lab.eps.models import Given, find
+from precision_lab.eps.models import Given, find, limited_eps
 from precision_lab.formats import Format, formats
-from precision_lab.norms import Norm, check_eps
 from precision_lab.plans import Plan, plans
 from precision_lab.table import InputError
 
+if TYPE_CHECKING:
+    from precision_lab.norms import Norm
+
 OWN = {"rms": "hf-llama", "layer": "torch-layer-norm"}
 """The plan of a model of which only the norm is known."""
+
+
+LONGEST = 80
+"""Characters of a value that a message quotes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,17 +117,15 @@ def subject(
     )
     if activations is not None:
         given = _with_rows(given, activations)
-    if not (np.isfinite(amplification) and amplification > 0):
-        raise InputError(
-            f"amplification is {amplification:g}: give a positive number, such as 1024"
-        )
+    most = _number("amplification", amplification, "1024", positive=True)
+    sizes = _sizes(rms)
     own = formats.find(format if format is not None else given.format or "float32")
     chosen = plan_for(given, plan)
     asked, origin = _asked(given, new=new)
-    layers = _evidence(given, own, rms)
+    layers = _evidence(given, own, sizes)
     return Subject(
         given=given, format=own, plan=chosen, settled=chosen.formats_for(own, own), eps=asked,
-        eps_from=origin, new=new, amplification=float(amplification), layers=layers,
+        eps_from=origin, new=new, amplification=most, layers=layers,
     )  # fmt: skip
 
 
@@ -141,12 +147,39 @@ def plan_for(given: Given, plan: Plan | str | None) -> Plan:
     return dataclasses.replace(chosen, gain=gain)
 
 
+def _sizes(rms: object) -> tuple[float, float]:
+    """The least and the largest root mean square of assumed rows."""
+    if not isinstance(rms, (tuple, list)) or len(rms) != 2:
+        raise InputError(
+            f"rms is {repr(rms)[:LONGEST]}: give two positive numbers, such as 0.1 and 100"
+        )
+    low, high = (_number("rms", each, "0.1 and 100") for each in rms)
+    return low, high
+
+
+def _number(name: str, value: object, such: str, *, positive: bool = False) -> float:
+    """A finite real number."""
+    real = isinstance(value, Real | np.floating | np.integer) and not isinstance(value, bool)
+    number = _float(value) if real else math.nan
+    if not math.isfinite(number) or (positive and number <= 0):
+        kind = "positive" if positive else "finite"
+        raise InputError(f"{name} is {repr(value)[:LONGEST]}: give a {kind} number, such as {such}")
+    return number
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def _overridden(given: Given, *, eps: float | None, offset: float | None) -> Given:
     changes: dict[str, Any] = {}
     if eps is not None:
-        changes["eps"] = check_eps(eps)
+        changes["eps"] = limited_eps(eps)
     if offset is not None:
-        changes["offset"] = float(offset)
+        changes["offset"] = _number("weight_offset", offset, "0 or 1")
     return dataclasses.replace(given, **changes)
 
 
