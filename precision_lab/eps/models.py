@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from precision_lab.files import Capture
 from precision_lab.files.gains import read_gains
 from precision_lab.files.model_configs import ModelConfig, read_model_config
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-WIDEST = 1 << 17
-"""Elements of a row that are still run through a plan."""
+WIDEST = 1 << 16
+"""Elements of a row that are still run through a plan; 2 s at most."""
 
 LARGEST_EPS = 1.0
 """The largest eps that is asked about, as in a config."""
@@ -109,13 +111,29 @@ def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None 
     Raises
     ------
     InputError
-        Where nothing of that name is found, or it can't be read, or its eps is no number from 0
-        to 1.
+        Where nothing of that name is found, or it can't be read, its eps is no number from 0 to 1,
+        or a norm is wider than `WIDEST`.
     """
     found = _given(model, norm, hidden_size)
+    _refuse_wide(found)
     if found.eps is not None:
         limited_eps(found.eps, of=f"the eps of {found.model or 'the model'}")
     return found
+
+
+def _refuse_wide(given: Given) -> None:
+    """Refuse rows that would be drawn too long; those that were seen may have any length."""
+    widths = {"hidden_size": given.hidden_size, **given.other_sizes}
+    if given.layers:
+        widths = {
+            f"the width of {name}": int(x) if weight is None else len(weight)
+            for name, (x, weight, _) in given.layers.items()
+            if not isinstance(x, np.ndarray)
+        }
+    for name, width in widths.items():
+        if width > WIDEST:
+            of = f" of {given.model}" if given.model else ""
+            raise InputError(f"{name}{of} is {width}: rows have at most {WIDEST} elements here")
 
 
 def _given(model: Any, norm: Norm | str | None, hidden_size: int | None) -> Given:
