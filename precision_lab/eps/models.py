@@ -72,6 +72,25 @@ class Given:
     offset: float = 0.0
     layers: Mapping[str, tuple[Any, Any, Any]] = field(default_factory=dict)
 
+    @property
+    def widths(self) -> set[int]:
+        """Elements of a row of its norms."""
+        if not self.layers:
+            return {self.hidden_size, *self.other_sizes.values()}
+        return {width_of(*layer) for layer in self.layers.values()}
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows of it were seen."""
+        return any(isinstance(x, np.ndarray) for x, _, _ in self.layers.values())
+
+
+def width_of(x: Any, weight: Any, _bias: Any = None) -> int:
+    """Elements of a row of a norm, of which rows, the weight or the width alone are known."""
+    if isinstance(x, np.ndarray):
+        return int(x.shape[1])
+    return int(x) if weight is None else len(weight)
+
 
 def limited_eps(eps: object, *, of: str = "eps") -> float:
     """An eps that may be asked about.
@@ -126,9 +145,9 @@ def _refuse_wide(given: Given) -> None:
     widths = {"hidden_size": given.hidden_size, **given.other_sizes}
     if given.layers:
         widths = {
-            f"the width of {name}": int(x) if weight is None else len(weight)
-            for name, (x, weight, _) in given.layers.items()
-            if not isinstance(x, np.ndarray)
+            f"the width of {name}": width_of(*layer)
+            for name, layer in given.layers.items()
+            if not isinstance(layer[0], np.ndarray)
         }
     for name, width in widths.items():
         if width > WIDEST:
@@ -212,6 +231,13 @@ def _of_config(config: ModelConfig) -> Given:
                   if name and name in known_models), None)  # fmt: skip
     released = known is not None and known.released
     gains = read_gains(config.path.parent)
+    lengths = {len(weight) for weight, _ in gains.values()}
+    if lengths and config.hidden_size not in lengths:
+        name, (weight, _) = next(iter(gains.items()))
+        raise InputError(
+            f"{config.path} has norms of {config.hidden_size}, and no gain beside it is of that "
+            f"length: {name[:80]} has {len(weight)}"
+        )
     return Given(
         model=config.model, model_type=config.model_type, norm=config.norm, plan=config.plan,
         eps=config.eps, hidden_size=config.hidden_size, other_sizes=config.other_sizes,

@@ -13,7 +13,7 @@ import numpy as np
 
 from precision_lab.eps.evidence import together
 from precision_lab.eps.layers import LayerCase
-from precision_lab.eps.models import Given, find, limited_eps
+from precision_lab.eps.models import find, limited_eps
 from precision_lab.eps.subject import Subject, subject
 from precision_lab.table import InputError
 
@@ -190,7 +190,10 @@ def compare_eps(
         )
     rows = activations
     if rows is None:
-        rows = next((each for each in (original, port) if _has_rows(each)), None)
+        rows = next(
+            (each for each in (original, port) if each.has_rows and each.widths & original.widths),
+            None,
+        )
     with_rows = subject(original, format=format, plan=plan, activations=rows, rms=rms)
     other = subject(
         dataclasses.replace(port, layers=with_rows.given.layers, offset=with_rows.given.offset,
@@ -203,10 +206,6 @@ def compare_eps(
 
 def _is_number(b: Any) -> bool:
     return isinstance(b, int | float | np.floating) and not isinstance(b, bool)
-
-
-def _has_rows(given: Given) -> bool:
-    return any(isinstance(x, np.ndarray) for x, _, _ in given.layers.values())
 
 
 def _compared(original: Subject, port: Subject) -> EpsComparison:

@@ -112,11 +112,10 @@ def subject(
     amplification: float = 1024.0, weight_offset: float | None = None,
 ) -> Subject:  # fmt: skip
     """Find the model, and settle what it runs in; arguments as of `recommend_eps`."""
-    given = _overridden(
-        find(model, norm=norm, hidden_size=hidden_size), eps=eps, offset=weight_offset
-    )
+    given = find(model, norm=norm, hidden_size=hidden_size)
     if activations is not None:
         given = _with_rows(given, activations)
+    given = _overridden(given, eps=eps, offset=weight_offset)
     most = _number("amplification", amplification, "1024", positive=True)
     sizes = _sizes(rms)
     own = formats.find(format if format is not None else given.format or "float32")
@@ -184,16 +183,27 @@ def _overridden(given: Given, *, eps: float | None, offset: float | None) -> Giv
 
 
 def _with_rows(given: Given, activations: Any) -> Given:
-    """The model with the rows of a capture."""
+    """The model with the rows of a capture, and with its weights' offset unless that is told."""
     found = find(activations)
-    if not any(isinstance(x, np.ndarray) for x, _, _ in found.layers.values()):
-        raise InputError(f"activations {activations} hold no rows: give a capture")
+    of = f" of {found.model}" if found.model else ""
+    name = given.model or "the model"
+    if not found.has_rows:
+        raise InputError(f"activations {str(activations)[:LONGEST]} hold no rows: give a capture")
     if found.norm != given.norm:
         raise InputError(
-            f"the activations are of a {found.norm!r} norm, and {given.model or 'the model'} has "
-            f"{given.norm!r} norms"
+            f"the activations{of} are of {found.norm!r} norms, and {name} has {given.norm!r} norms"
         )
-    return dataclasses.replace(given, layers=found.layers, offset=found.offset)
+    if not found.widths & given.widths:
+        raise InputError(
+            f"the activations{of} have rows of {_sizes_told(found)}, and {name} has norms "
+            f"of {_sizes_told(given)}"
+        )
+    return dataclasses.replace(given, layers=found.layers, offset=found.offset or given.offset)
+
+
+def _sizes_told(given: Given) -> str:
+    sizes = [str(width) for width in sorted(given.widths)]
+    return ", ".join(sizes[:5]) + (" and others" if len(sizes) > 5 else "")
 
 
 def _asked(given: Given, *, new: bool) -> tuple[float | None, str]:
