@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from precision_lab.files.model_configs import ModelConfig, read_model_config
 from precision_lab.formats import format_of
 from precision_lab.inputs import CaptureFile, PackagedCapture, capture_file, captures
 from precision_lab.known_models import KnownModel, known_models
+from precision_lab.model_types import model_types
 from precision_lab.norms import Norm, check_eps, norms
 from precision_lab.table import InputError, unknown
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 WIDEST = 1 << 16
 """Elements of a row that are still run through a plan; 2 s at most."""
+
+CLASS = re.compile(r"(RMSNorm|LayerNorm)\w*$")
+"""What ends the names of classes of norms, after the model's."""
 
 LARGEST_EPS = 1.0
 """The largest eps that is asked about, as in a config."""
@@ -258,9 +263,10 @@ def _of_known(known: KnownModel) -> Given:
 
 def _of_module(module: Any) -> Given:
     """A torch module, which is not run: its norms, their eps and parameters."""
-    from precision_lab.kernels.torch_recording import layers_of
+    from precision_lab.kernels.torch_recording import norms_of
 
-    found = layers_of(module)
+    pairs = list(norms_of(module))
+    found = [one for _, one in pairs]
     if not found:
         raise InputError(f"{type(module).__name__} holds no norm that is known")
     first = found[0]
@@ -275,13 +281,33 @@ def _of_module(module: Any) -> Given:
     if not widths:
         raise InputError(f"no norm of {type(module).__name__} tells its width: capture it instead")
     known = known_models.get(type(module).__name__)
+    plans = list(dict.fromkeys(_plan_of(each, one.norm) for each, one in pairs))
     return Given(
         model=type(module).__name__, norm=first.norm, eps=first.eps, hidden_size=widths[0],
         format="" if first.weight is None else _format_name(first.weight),
         offset=first.weight_offset,
         layers={one.name: (one.hidden, one.weight, one.bias) for one in found if one.hidden},
-        **_of_type(known),
+        **{"plan": plans[0], **_of_type(known)},
     )  # fmt: skip
+
+
+def _plan_of(module: Any, norm: str) -> str:
+    """The plan that a norm's class follows: torch's own, or as its name tells; "" otherwise."""
+    import torch
+
+    nn = torch.nn
+    for own, plan in ((nn.RMSNorm, "torch-rms-norm"), (nn.LayerNorm, "torch-layer-norm")):
+        if type(module).forward is own.forward:
+            return plan
+    name = type(module).__name__
+    stem = _letters(CLASS.sub("", name))
+    types = (row for row in model_types.values() if row.norm == norm and stem != _letters(name))
+    return next((row.plan for row in types if _letters(row.name) == stem), "")
+
+
+def _letters(name: str) -> str:
+    """What a class and its model's type share: ``Gemma3RMSNorm`` is of ``gemma3_text``."""
+    return re.sub(r"[_-]", "", name).lower().removesuffix("text")
 
 
 def _format_name(array: NDArray[Any]) -> str:
