@@ -51,8 +51,8 @@ class Given:
         The width of the model's norms.
     other_sizes
         Widths of further norms.
-    format
-        Which it is stored in, "" where unknown.
+    format, unknown_format
+        Which it is stored in, "" where unknown; and what its config calls one that is not known.
     default_eps
         What its class takes where a config names none.
     released_eps, released_name
@@ -71,6 +71,7 @@ class Given:
     plan: str = ""
     other_sizes: Mapping[str, int] = field(default_factory=dict)
     format: str = ""
+    unknown_format: str = ""
     default_eps: float | None = None
     released_eps: float | None = None
     released_name: str = ""
@@ -140,6 +141,10 @@ def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None 
     """
     found = _given(model, norm, hidden_size)
     _refuse_wide(found)
+    if model is not None and norm is not None and (said := norms.find(norm).name) != found.norm:
+        raise InputError(
+            f"norm is {said!r}, but {found.model or 'the model'} has {found.norm!r} norms"
+        )
     if found.eps is not None:
         limited_eps(found.eps, of=f"the eps of {found.model or 'the model'}")
     return found
@@ -197,16 +202,26 @@ def _bare(norm: Norm | str | None, hidden_size: int | None) -> Given:
 
 def _of_name(name: str, norm: Norm | str | None) -> Given:
     path = Path(name)
-    there = "\0" not in name and path.exists()
+    there = os.path.exists(name)  # noqa: PTH110 - a name may be too long for a path
     if there and path.suffix.lower() == ".safetensors" and path.is_file():
         return _of_capture(capture_file(path).load())
     if there or path.suffix.lower() in (".json", ".safetensors") or name.endswith(os.sep):
-        return _of_config(read_model_config(path, norm=None if norm is None else str(norm)))
+        return _of_config(_config(path, norm))
     if name in captures:
         return _of_capture(captures[name].load())
     if name in known_models:
         return _of_known(known_models[name])
     raise unknown("model", name[:80], [*known_models, *captures])
+
+
+def _config(path: Path, norm: Norm | str | None) -> ModelConfig:
+    """The config by its own words; where they tell of no norm, with the one that is said."""
+    try:
+        return read_model_config(path)
+    except InputError:
+        if norm is None:
+            raise
+    return read_model_config(path, norm=norms.find(norm).name)
 
 
 def _of_capture(capture: Capture) -> Given:
@@ -246,7 +261,8 @@ def _of_config(config: ModelConfig) -> Given:
     return Given(
         model=config.model, model_type=config.model_type, norm=config.norm, plan=config.plan,
         eps=config.eps, hidden_size=config.hidden_size, other_sizes=config.other_sizes,
-        format=config.dtype, default_eps=config.default_eps, offset=config.weight_offset,
+        format=config.dtype, unknown_format=config.unknown_dtype,
+        default_eps=config.default_eps, offset=config.weight_offset,
         released_eps=known.eps if known is not None and released else None,
         released_name=known.name if known is not None else "",
         layers={name: (None, weight, bias) for name, (weight, bias) in gains.items()},

@@ -118,6 +118,11 @@ def subject(
     given = _overridden(given, eps=eps, offset=weight_offset)
     most = _number("amplification", amplification, "1024", positive=True)
     sizes = _sizes(rms)
+    if format is None and given.unknown_format:
+        raise InputError(
+            f"{given.model[:LONGEST]} is stored in {given.unknown_format[:LONGEST]!r}, which is no "
+            "format known here: say which it runs in, such as format='bfloat16' (--format)"
+        )
     own = formats.find(format if format is not None else given.format or "float32")
     chosen = plan_for(given, plan)
     asked, origin = _asked(given, new=new)

@@ -122,6 +122,8 @@ def test_a_page(config, tmp_path, capsys):
         ({}, ["--rms", "1", "2", "--activations", "smollm2"], "--activations gives rows"),
         ({}, ["1e-6", "--amplification", "500"], "--amplification is for one model"),
         ({}, ["1000"], "from 0 to 1"),
+        ({}, ["--norm", "layer"], "norm is 'layer', but"),
+        ({"torch_dtype": "float12"}, [], "'float12', which is no format known here"),
         ({}, ["--eps", "2"], "from 0 to 1"),
         ({}, ["--activations", "nowhere.safetensors"], "nowhere.safetensors"),
     ],
@@ -142,6 +144,8 @@ def test_bad_input_is_one_sentence(changed, arguments, told, config, capsys):
         ([""], "name a model"),
         (["Llama-3.1-9B"], "Llama-3.1-8B"),
         (["gone.json"], "gone.json"),
+        (["a" * 5000], "a" * 80 + "'"),
+        ([":" * 5000], ":" * 80 + "'"),
     ],
 )
 def test_a_model_that_is_none(model, told, capsys):
