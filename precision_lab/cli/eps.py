@@ -28,7 +28,8 @@ function that makes it.
 With a second MODEL, or an eps, say whether a port kept the eps of the first, and what a wrong one
 costs.
 
-Exit code 0 whatever the answer is; with --check, 1 unless it is "keep"."""
+Exit code 0 whatever the answer is; with --check, 1 unless it is "keep", and with a second MODEL 1
+where eps was not kept."""
 
 CHECK_FAILED = 1
 
@@ -47,10 +48,14 @@ CHECK_FAILED = 1
 )
 @click.option("--new", is_flag=True, help="A new design: eps is free, not part of the function.")
 @click.option(
-    "--amplification", default="1024", show_default=True, metavar="NUMBER",
-    help="How far noise in a row near zero may grow, with --new.",
+    "--amplification", metavar="NUMBER",
+    help="How far noise in a row near zero may grow, with --new; 1024 times by default.",
 )  # fmt: skip
-@click.option("--check", is_flag=True, help='Exit code 1 unless the answer is "keep".')
+@click.option(
+    "--check",
+    is_flag=True,
+    help='Exit code 1 unless the answer is "keep"; of two, unless eps was kept.',
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; NaN and infinity are null.")
 @click.option("--html", metavar="FILE", help="Write the answer as a page too.")
 @click.option("--list", "listed", is_flag=True, help="List the known models, and no more.")
@@ -68,7 +73,7 @@ def command(
     activations: str | None,
     rms: tuple[str, str] | None,
     new: bool,
-    amplification: str,
+    amplification: str | None,
     check: bool,
     as_json: bool,
     html: str | None,
@@ -78,25 +83,21 @@ def command(
     if listed:
         _list(as_json=as_json)
         return
-    if model is None:
+    if not model:
         raise InputError("name a model, as in precision-lab eps Llama-3.1-8B, or a config's folder")
+    alone = {"norm": norm, "eps": eps, "new": new, "html": html, "amplification": amplification}
+    _refuse(alone, other=other, port_plan=port_plan, rms=rms, activations=activations)
     given: dict[str, Any] = {"format": own, "plan": plan, "activations": activations}
     if rms is not None:
         given["rms"] = (real(rms[0]), real(rms[1]))
     if other is not None:
-        alone = {"--norm": norm, "--eps": eps, "--new": new, "--html": html}
-        if absent := [name for name, value in alone.items() if value]:
-            raise InputError(f"{absent[0]} is for one model: two are compared as they are")
         _ports(ctx, model, other, given | {"port_plan": port_plan}, as_json=as_json, check=check)
         return
-    if port_plan is not None:
-        raise InputError("--port-plan is for a second model: name one, or give --plan")
+    if amplification is not None:
+        given["amplification"] = real(amplification)
     from precision_lab.eps import recommend_eps
 
-    advice = recommend_eps(
-        *_found(model), norm=norm, eps=real(eps), new=new, amplification=real(amplification) or 0.0,
-        **given,
-    )  # fmt: skip
+    advice = recommend_eps(*_found(model), norm=norm, eps=real(eps), new=new, **given)
     if as_json:
         emit(json.loads(advice.to_json()))
     else:
@@ -104,6 +105,22 @@ def command(
     if html is not None:
         _page(advice, html)
     ctx.exit(CHECK_FAILED if check and advice.verdict != "keep" else 0)
+
+
+def _refuse(
+    alone: dict[str, Any], *, other: str | None, port_plan: str | None,
+    rms: tuple[str, str] | None, activations: str | None,
+) -> None:  # fmt: skip
+    """Refuse options that would be of no effect beside each other."""
+    if rms is not None and activations is not None:
+        raise InputError("--rms is of assumed rows, and --activations gives rows: give one")
+    absent = [name for name, value in alone.items() if value]
+    if other is not None and absent:
+        raise InputError(f"--{absent[0]} is for one model: two are compared as they are")
+    if other is None and port_plan is not None:
+        raise InputError("--port-plan is for a second model: name one, or give --plan")
+    if alone["amplification"] is not None and not alone["new"]:
+        raise InputError("--amplification is for a new design: give --new with it")
 
 
 def _ports(

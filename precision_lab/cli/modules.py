@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.table import InputError
@@ -13,10 +13,14 @@ from precision_lab.table import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LONGEST = 1000
+"""Characters of a name that is looked for."""
+
 
 def names_module(text: str) -> bool:
     """Whether an argument is such a name, and no file's."""
-    return ":" in text and "\0" not in text and not Path(text).exists()
+    # What is longer than a path may be is no name of a file, and asking for it an error.
+    return ":" in text and len(text) < LONGEST and not os.path.exists(text)  # noqa: PTH110
 
 
 @contextmanager

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from precision_lab.files import Capture
 from precision_lab.files.gains import read_gains
@@ -14,7 +18,8 @@ from precision_lab.files.model_configs import ModelConfig, read_model_config
 from precision_lab.formats import format_of
 from precision_lab.inputs import CaptureFile, PackagedCapture, capture_file, captures
 from precision_lab.known_models import KnownModel, known_models
-from precision_lab.norms import Norm, norms
+from precision_lab.model_types import model_types
+from precision_lab.norms import Norm, check_eps, norms
 from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
@@ -22,8 +27,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-WIDEST = 1 << 17
-"""Elements of a row that are still run through a plan."""
+WIDEST = 1 << 16
+"""Elements of a row that are still run through a plan; 2 s at most."""
+
+CLASS = re.compile(r"(RMSNorm|LayerNorm)\w*$")
+"""What ends the names of classes of norms, after the model's."""
+
+LARGEST_EPS = 1.0
+"""The largest eps that is asked about, as in a config."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +51,8 @@ class Given:
         The width of the model's norms.
     other_sizes
         Widths of further norms.
-    format
-        Which it is stored in, "" where unknown.
+    format, unknown_format
+        Which it is stored in, "" where unknown; and what its config calls one that is not known.
     default_eps
         What its class takes where a config names none.
     released_eps, released_name
@@ -60,11 +71,55 @@ class Given:
     plan: str = ""
     other_sizes: Mapping[str, int] = field(default_factory=dict)
     format: str = ""
+    unknown_format: str = ""
     default_eps: float | None = None
     released_eps: float | None = None
     released_name: str = ""
     offset: float = 0.0
     layers: Mapping[str, tuple[Any, Any, Any]] = field(default_factory=dict)
+
+    @property
+    def widths(self) -> set[int]:
+        """Elements of a row of its norms."""
+        if not self.layers:
+            return {self.hidden_size, *self.other_sizes.values()}
+        return {width_of(*layer) for layer in self.layers.values()}
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows of it were seen."""
+        return any(isinstance(x, np.ndarray) for x, _, _ in self.layers.values())
+
+
+def width_of(x: Any, weight: Any, _bias: Any = None) -> int:
+    """Elements of a row of a norm, of which rows, the weight or the width alone are known."""
+    if isinstance(x, np.ndarray):
+        return int(x.shape[1])
+    return int(x) if weight is None else len(weight)
+
+
+def limited_eps(eps: object, *, of: str = "eps") -> float:
+    """An eps that may be asked about.
+
+    Parameters
+    ----------
+    eps
+        A number from 0 to 1, as configs may name.
+    of
+        What it is, for the message.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        value = check_eps(eps)
+    except OverflowError:
+        value = math.inf
+    if value > LARGEST_EPS:
+        raise InputError(f"{of} is {value:g}, not a number from 0 to 1 such as 1e-05")
+    return value
 
 
 def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None = None) -> Given:
@@ -81,8 +136,36 @@ def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None 
     Raises
     ------
     InputError
-        Where nothing of that name is found, or it can't be read.
+        Where nothing of that name is found, or it can't be read, its eps is no number from 0 to 1,
+        or a norm is wider than `WIDEST`.
     """
+    found = _given(model, norm, hidden_size)
+    _refuse_wide(found)
+    if model is not None and norm is not None and (said := norms.find(norm).name) != found.norm:
+        raise InputError(
+            f"norm is {said!r}, but {found.model or 'the model'} has {found.norm!r} norms"
+        )
+    if found.eps is not None:
+        limited_eps(found.eps, of=f"the eps of {found.model or 'the model'}")
+    return found
+
+
+def _refuse_wide(given: Given) -> None:
+    """Refuse rows that would be drawn too long; those that were seen may have any length."""
+    widths = {"hidden_size": given.hidden_size, **given.other_sizes}
+    if given.layers:
+        widths = {
+            f"the width of {name}": width_of(*layer)
+            for name, layer in given.layers.items()
+            if not isinstance(layer[0], np.ndarray)
+        }
+    for name, width in widths.items():
+        if width > WIDEST:
+            of = f" of {given.model}" if given.model else ""
+            raise InputError(f"{name}{of} is {width}: rows have at most {WIDEST} elements here")
+
+
+def _given(model: Any, norm: Norm | str | None, hidden_size: int | None) -> Given:
     match model:
         case None:
             return _bare(norm, hidden_size)
@@ -119,16 +202,26 @@ def _bare(norm: Norm | str | None, hidden_size: int | None) -> Given:
 
 def _of_name(name: str, norm: Norm | str | None) -> Given:
     path = Path(name)
-    there = "\0" not in name and path.exists()
+    there = os.path.exists(name)  # noqa: PTH110 - a name may be too long for a path
     if there and path.suffix.lower() == ".safetensors" and path.is_file():
         return _of_capture(capture_file(path).load())
     if there or path.suffix.lower() in (".json", ".safetensors") or name.endswith(os.sep):
-        return _of_config(read_model_config(path, norm=None if norm is None else str(norm)))
+        return _of_config(_config(path, norm))
     if name in captures:
         return _of_capture(captures[name].load())
     if name in known_models:
         return _of_known(known_models[name])
     raise unknown("model", name[:80], [*known_models, *captures])
+
+
+def _config(path: Path, norm: Norm | str | None) -> ModelConfig:
+    """The config by its own words; where they tell of no norm, with the one that is said."""
+    try:
+        return read_model_config(path)
+    except InputError:
+        if norm is None:
+            raise
+    return read_model_config(path, norm=norms.find(norm).name)
 
 
 def _of_capture(capture: Capture) -> Given:
@@ -158,10 +251,18 @@ def _of_config(config: ModelConfig) -> Given:
                   if name and name in known_models), None)  # fmt: skip
     released = known is not None and known.released
     gains = read_gains(config.path.parent)
+    lengths = {len(weight) for weight, _ in gains.values()}
+    if lengths and config.hidden_size not in lengths:
+        name, (weight, _) = next(iter(gains.items()))
+        raise InputError(
+            f"{config.path} has norms of {config.hidden_size}, and no gain beside it is of that "
+            f"length: {name[:80]} has {len(weight)}"
+        )
     return Given(
         model=config.model, model_type=config.model_type, norm=config.norm, plan=config.plan,
         eps=config.eps, hidden_size=config.hidden_size, other_sizes=config.other_sizes,
-        format=config.dtype, default_eps=config.default_eps, offset=config.weight_offset,
+        format=config.dtype, unknown_format=config.unknown_dtype,
+        default_eps=config.default_eps, offset=config.weight_offset,
         released_eps=known.eps if known is not None and released else None,
         released_name=known.name if known is not None else "",
         layers={name: (None, weight, bias) for name, (weight, bias) in gains.items()},
@@ -178,9 +279,10 @@ def _of_known(known: KnownModel) -> Given:
 
 def _of_module(module: Any) -> Given:
     """A torch module, which is not run: its norms, their eps and parameters."""
-    from precision_lab.kernels.torch_recording import layers_of
+    from precision_lab.kernels.torch_recording import norms_of
 
-    found = layers_of(module)
+    pairs = list(norms_of(module))
+    found = [one for _, one in pairs]
     if not found:
         raise InputError(f"{type(module).__name__} holds no norm that is known")
     first = found[0]
@@ -195,13 +297,33 @@ def _of_module(module: Any) -> Given:
     if not widths:
         raise InputError(f"no norm of {type(module).__name__} tells its width: capture it instead")
     known = known_models.get(type(module).__name__)
+    plans = list(dict.fromkeys(_plan_of(each, one.norm) for each, one in pairs))
     return Given(
         model=type(module).__name__, norm=first.norm, eps=first.eps, hidden_size=widths[0],
         format="" if first.weight is None else _format_name(first.weight),
         offset=first.weight_offset,
         layers={one.name: (one.hidden, one.weight, one.bias) for one in found if one.hidden},
-        **_of_type(known),
+        **{"plan": plans[0], **_of_type(known)},
     )  # fmt: skip
+
+
+def _plan_of(module: Any, norm: str) -> str:
+    """The plan that a norm's class follows: torch's own, or as its name tells; "" otherwise."""
+    import torch
+
+    nn = torch.nn
+    for own, plan in ((nn.RMSNorm, "torch-rms-norm"), (nn.LayerNorm, "torch-layer-norm")):
+        if type(module).forward is own.forward:
+            return plan
+    name = type(module).__name__
+    stem = _letters(CLASS.sub("", name))
+    types = (row for row in model_types.values() if row.norm == norm and stem != _letters(name))
+    return next((row.plan for row in types if _letters(row.name) == stem), "")
+
+
+def _letters(name: str) -> str:
+    """What a class and its model's type share: ``Gemma3RMSNorm`` is of ``gemma3_text``."""
+    return re.sub(r"[_-]", "", name).lower().removesuffix("text")
 
 
 def _format_name(array: NDArray[Any]) -> str:

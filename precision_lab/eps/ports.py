@@ -13,9 +13,8 @@ import numpy as np
 
 from precision_lab.eps.evidence import together
 from precision_lab.eps.layers import LayerCase
-from precision_lab.eps.models import Given, find
+from precision_lab.eps.models import find, limited_eps
 from precision_lab.eps.subject import Subject, subject
-from precision_lab.norms import check_eps
 from precision_lab.table import InputError
 
 if TYPE_CHECKING:
@@ -58,8 +57,8 @@ class PortLayer:
         The same beside the original's normalised value, before the bias.
     emulated
         Between the outputs of the two plans, in values of the output format.
-    lost
-        Rows in which only the port's outputs hold NaN or infinity.
+    lost, lost_in_both
+        Rows in which only the port's outputs hold NaN or infinity, and in which both have such.
     """
 
     layer: str
@@ -68,6 +67,7 @@ class PortLayer:
     relative: Quantiles
     emulated: Quantiles
     lost: int
+    lost_in_both: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class EpsComparison:
         Whether both have one eps.
     harmless
         Whether what the port's plan adds moves no exact output by more than half an ulp (decided
-        exactly), and no row is lost.
+        exactly), and loses no row that the original does not lose as well.
     eps
         Of each, as configured.
     effective
@@ -93,8 +93,8 @@ class EpsComparison:
         What both run in.
     ulp, relative, emulated
         As of `PortLayer`, over all norms.
-    lost
-        Rows in which only the port's outputs hold NaN or infinity.
+    lost, lost_in_both
+        As of `PortLayer`, in all norms.
     layers
         By norm, the dearest first.
     evidence
@@ -114,6 +114,7 @@ class EpsComparison:
     relative: Quantiles
     emulated: Quantiles
     lost: int
+    lost_in_both: int
     layers: tuple[PortLayer, ...]
     evidence: str
 
@@ -140,8 +141,13 @@ class EpsComparison:
             )
         ]
         if self.lost:
-            lines.append(f"{self.lost} rows give NaN or infinity in the port alone")
-        lines.append("harmless on these rows" if self.harmless else "not harmless on these rows")
+            lines.append(f"{_rows(self.lost)} NaN or infinity in the port alone")
+        if self.lost_in_both:
+            lines.append(f"{_rows(self.lost_in_both)} NaN or infinity in both")
+        told = "harmless on these rows" if self.harmless else "not harmless on these rows"
+        if self.harmless and self.lost_in_both:
+            told = "the port adds no harm on these rows, and both lose some"
+        lines.append(told)
         return "\n".join([*lines, f"evidence: {self.evidence}"])
 
 
@@ -178,7 +184,9 @@ def compare_eps(
     """
     original = find(a)
     port = (
-        dataclasses.replace(original, model="the port", eps=check_eps(b))
+        dataclasses.replace(
+            original, model="the port", eps=limited_eps(b, of="the eps of the port")
+        )
         if _is_number(b)
         else find(b)
     )
@@ -189,7 +197,10 @@ def compare_eps(
         )
     rows = activations
     if rows is None:
-        rows = next((each for each in (original, port) if _has_rows(each)), None)
+        rows = next(
+            (each for each in (original, port) if each.has_rows and each.widths & original.widths),
+            None,
+        )
     with_rows = subject(original, format=format, plan=plan, activations=rows, rms=rms)
     other = subject(
         dataclasses.replace(port, layers=with_rows.given.layers, offset=with_rows.given.offset,
@@ -202,10 +213,6 @@ def compare_eps(
 
 def _is_number(b: Any) -> bool:
     return isinstance(b, int | float | np.floating) and not isinstance(b, bool)
-
-
-def _has_rows(given: Given) -> bool:
-    return any(isinstance(x, np.ndarray) for x, _, _ in given.layers.values())
 
 
 def _compared(original: Subject, port: Subject) -> EpsComparison:
@@ -233,7 +240,8 @@ def _compared(original: Subject, port: Subject) -> EpsComparison:
         eps=(first, second), effective=(effects[0], effects[1]),
         plans=(original.plan.name, port.plan.name), format=original.format.name,
         output_format=original.output_format, ulp=ulp, relative=relative, emulated=emulated,
-        lost=lost, evidence=together(original.layers),
+        lost=lost, lost_in_both=sum(layer.lost_in_both for layer in layers),
+        evidence=together(original.layers),
         layers=tuple(sorted(layers, key=lambda layer: -(layer.ulp.largest or 0.0))),
     )  # fmt: skip
 
@@ -254,7 +262,8 @@ def _layer(
     output = case.output
     y, z = case.losses.outputs(first), other.losses.outputs(second)
     good = np.isfinite(y).all(axis=1)
-    lost = int((good & ~np.isfinite(z).all(axis=1)).sum())
+    bad = ~np.isfinite(z).all(axis=1)
+    lost, lost_in_both = int((good & bad).sum()), int((~good & bad).sum())
     both = np.isfinite(y) & np.isfinite(z)
     apart = np.abs(
         output.ordinal(np.where(both, y, 0.0)) - output.ordinal(output.round(np.where(both, z, 0)))
@@ -263,7 +272,13 @@ def _layer(
     parts = (moved, relative, apart[both].astype(np.float64))
     ulp, share, values = (_quantiles(part) for part in parts)
     return PortLayer(
-        layer=evidence.name, rows=evidence.rows, ulp=ulp, relative=share, emulated=values, lost=lost
+        layer=evidence.name,
+        rows=evidence.rows,
+        ulp=ulp,
+        relative=share,
+        emulated=values,
+        lost=lost,
+        lost_in_both=lost_in_both,
     ), parts
 
 
@@ -293,6 +308,10 @@ def _quantiles(values: Floats | Sequence[float]) -> Quantiles:
         return Quantiles(p50=None, p99=None, largest=None)
     middle, most = np.quantile(found, [0.5, 0.99])
     return Quantiles(p50=float(middle), p99=float(most), largest=float(found.max()))
+
+
+def _rows(count: int) -> str:
+    return "1 row gives" if count == 1 else f"{count} rows give"
 
 
 def _shown(value: float | None) -> str:

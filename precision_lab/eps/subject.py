@@ -4,21 +4,29 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.eps.effects import grid_of
 from precision_lab.eps.evidence import LayerEvidence, assumed, seen
-from precision_lab.eps.models import Given, find
+from precision_lab.eps.models import Given, find, limited_eps
 from precision_lab.formats import Format, formats
-from precision_lab.norms import Norm, check_eps
 from precision_lab.plans import Plan, plans
 from precision_lab.table import InputError
 
+if TYPE_CHECKING:
+    from precision_lab.norms import Norm
+
 OWN = {"rms": "hf-llama", "layer": "torch-layer-norm"}
 """The plan of a model of which only the norm is known."""
+
+
+LONGEST = 80
+"""Characters of a value that a message quotes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,22 +112,24 @@ def subject(
     amplification: float = 1024.0, weight_offset: float | None = None,
 ) -> Subject:  # fmt: skip
     """Find the model, and settle what it runs in; arguments as of `recommend_eps`."""
-    given = _overridden(
-        find(model, norm=norm, hidden_size=hidden_size), eps=eps, offset=weight_offset
-    )
+    given = find(model, norm=norm, hidden_size=hidden_size)
     if activations is not None:
         given = _with_rows(given, activations)
-    if not (np.isfinite(amplification) and amplification > 0):
+    given = _overridden(given, eps=eps, offset=weight_offset)
+    most = _number("amplification", amplification, "1024", positive=True)
+    sizes = _sizes(rms)
+    if format is None and given.unknown_format:
         raise InputError(
-            f"amplification is {amplification:g}: give a positive number, such as 1024"
+            f"{given.model[:LONGEST]} is stored in {given.unknown_format[:LONGEST]!r}, which is no "
+            "format known here: say which it runs in, such as format='bfloat16' (--format)"
         )
     own = formats.find(format if format is not None else given.format or "float32")
     chosen = plan_for(given, plan)
     asked, origin = _asked(given, new=new)
-    layers = _evidence(given, own, rms)
+    layers = _evidence(given, own, sizes)
     return Subject(
         given=given, format=own, plan=chosen, settled=chosen.formats_for(own, own), eps=asked,
-        eps_from=origin, new=new, amplification=float(amplification), layers=layers,
+        eps_from=origin, new=new, amplification=most, layers=layers,
     )  # fmt: skip
 
 
@@ -141,26 +151,64 @@ def plan_for(given: Given, plan: Plan | str | None) -> Plan:
     return dataclasses.replace(chosen, gain=gain)
 
 
+def _sizes(rms: object) -> tuple[float, float]:
+    """The least and the largest root mean square of assumed rows."""
+    if not isinstance(rms, (tuple, list)) or len(rms) != 2:
+        raise InputError(
+            f"rms is {repr(rms)[:LONGEST]}: give two positive numbers, such as 0.1 and 100"
+        )
+    low, high = (_number("rms", each, "0.1 and 100") for each in rms)
+    return low, high
+
+
+def _number(name: str, value: object, such: str, *, positive: bool = False) -> float:
+    """A finite real number."""
+    real = isinstance(value, Real | np.floating | np.integer) and not isinstance(value, bool)
+    number = _float(value) if real else math.nan
+    if not math.isfinite(number) or (positive and number <= 0):
+        kind = "positive" if positive else "finite"
+        raise InputError(f"{name} is {repr(value)[:LONGEST]}: give a {kind} number, such as {such}")
+    return number
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def _overridden(given: Given, *, eps: float | None, offset: float | None) -> Given:
     changes: dict[str, Any] = {}
     if eps is not None:
-        changes["eps"] = check_eps(eps)
+        changes["eps"] = limited_eps(eps)
     if offset is not None:
-        changes["offset"] = float(offset)
+        changes["offset"] = _number("weight_offset", offset, "0 or 1")
     return dataclasses.replace(given, **changes)
 
 
 def _with_rows(given: Given, activations: Any) -> Given:
-    """The model with the rows of a capture."""
+    """The model with the rows of a capture, and with its weights' offset unless that is told."""
     found = find(activations)
-    if not any(isinstance(x, np.ndarray) for x, _, _ in found.layers.values()):
-        raise InputError(f"activations {activations} hold no rows: give a capture")
+    of = f" of {found.model}" if found.model else ""
+    name = given.model or "the model"
+    if not found.has_rows:
+        raise InputError(f"activations {str(activations)[:LONGEST]} hold no rows: give a capture")
     if found.norm != given.norm:
         raise InputError(
-            f"the activations are of a {found.norm!r} norm, and {given.model or 'the model'} has "
-            f"{given.norm!r} norms"
+            f"the activations{of} are of {found.norm!r} norms, and {name} has {given.norm!r} norms"
         )
-    return dataclasses.replace(given, layers=found.layers, offset=found.offset)
+    if not found.widths & given.widths:
+        raise InputError(
+            f"the activations{of} have rows of {_sizes_told(found)}, and {name} has norms "
+            f"of {_sizes_told(given)}"
+        )
+    return dataclasses.replace(given, layers=found.layers, offset=found.offset or given.offset)
+
+
+def _sizes_told(given: Given) -> str:
+    sizes = [str(width) for width in sorted(given.widths)]
+    return ", ".join(sizes[:5]) + (" and others" if len(sizes) > 5 else "")
 
 
 def _asked(given: Given, *, new: bool) -> tuple[float | None, str]:

@@ -127,6 +127,8 @@ def _shards(index: Path, there: set[str]) -> dict[str, set[str]]:
             shards.setdefault(shard, set()).add(name)
     for shard in shards:
         if shard not in there:
+            if not files:
+                raise InputError(f"{index} names the shard {shard[:80]!r}, and its folder has none")
             raise InputError(f"{index}: {unknown('shard', shard[:80], files)}")
     return shards
 

@@ -104,6 +104,8 @@ class ModelConfig:
         Widths of further norms by what they norm: ``qk`` one head of query and key, ``q_lora`` …
     dtype
         The full name of the format that weights are stored in, "" where unknown.
+    unknown_dtype
+        What the config calls that format where none of this name is known.
     default_eps
         What transformers takes where the key is missing; None where unknown.
     weight_offset
@@ -125,6 +127,7 @@ class ModelConfig:
     default_eps: float | None = None
     weight_offset: float = 0.0
     base: str = ""
+    unknown_dtype: str = ""
 
 
 @dataclass(frozen=True)
@@ -216,7 +219,8 @@ def _config(path: Path, found: dict[str, Any], norm: str | None) -> ModelConfig:
         eps_key=key,
         hidden_size=(hidden := _hidden(part, row)),
         other_sizes=_others(part, row, hidden),
-        dtype=_dtype(part.keys) or _dtype(top),
+        dtype=(dtype := _dtype(part.keys) or _dtype(top)),
+        unknown_dtype="" if dtype else _dtype_text(part.keys) or _dtype_text(top),
         default_eps=row.eps_default if row else None,
         weight_offset=own.weight_offset if own else 0.0,
         base=base if isinstance(base, str) else "",
@@ -338,11 +342,14 @@ def _others(part: _Part, row: ModelType | None, hidden: int) -> dict[str, int]:
 
 def _dtype(keys: Mapping[str, Any]) -> str:
     """The full name of the format, where the config names one that is known here."""
-    for key in ("dtype", "torch_dtype"):
-        if isinstance(value := keys.get(key), str):
-            row = formats.get(value.removeprefix("torch."))
-            return row.name if row is not None else ""
-    return ""
+    row = formats.get(_dtype_text(keys).removeprefix("torch."))
+    return row.name if row is not None else ""
+
+
+def _dtype_text(keys: Mapping[str, Any]) -> str:
+    """What the config calls the format, "" where it leaves it open."""
+    values = (keys.get(key) for key in ("dtype", "torch_dtype"))
+    return next((value for value in values if isinstance(value, str) and value != "auto"), "")
 
 
 def _model(path: Path) -> str:

@@ -117,7 +117,14 @@ def test_a_page(config, tmp_path, capsys):
         ({}, ["--plan", "hf-lama"], "hf-llama"),
         ({}, ["--eps", "ten"], "ten"),
         ({}, ["--rms", "5", "1"], "rms"),
-        ({}, ["--amplification", "-2"], "amplification"),
+        ({}, ["--new", "--amplification", "-2"], "amplification"),
+        ({}, ["--amplification", "500"], "give --new"),
+        ({}, ["--rms", "1", "2", "--activations", "smollm2"], "--activations gives rows"),
+        ({}, ["1e-6", "--amplification", "500"], "--amplification is for one model"),
+        ({}, ["1000"], "from 0 to 1"),
+        ({}, ["--norm", "layer"], "norm is 'layer', but"),
+        ({"torch_dtype": "float12"}, [], "'float12', which is no format known here"),
+        ({}, ["--eps", "2"], "from 0 to 1"),
         ({}, ["--activations", "nowhere.safetensors"], "nowhere.safetensors"),
     ],
 )
@@ -132,7 +139,14 @@ def test_bad_input_is_one_sentence(changed, arguments, told, config, capsys):
 
 @pytest.mark.parametrize(
     ("model", "told"),
-    [([], "name a model"), (["Llama-3.1-9B"], "Llama-3.1-8B"), (["gone.json"], "gone.json")],
+    [
+        ([], "name a model"),
+        ([""], "name a model"),
+        (["Llama-3.1-9B"], "Llama-3.1-8B"),
+        (["gone.json"], "gone.json"),
+        (["a" * 5000], "a" * 80 + "'"),
+        ([":" * 5000], ":" * 80 + "'"),
+    ],
 )
 def test_a_model_that_is_none(model, told, capsys):
     """The nearest known one, or the file, is named."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 from conftest import optional
 
@@ -25,3 +27,44 @@ def test_a_module_of_two_kinds_of_norms_is_asked_in_parts():
         recommend_eps(torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.RMSNorm(8)))
     with pytest.raises(InputError, match="no norm"):
         recommend_eps(torch.nn.Linear(8, 8))
+
+
+def test_the_plan_of_torch_s_own_norms():
+    """That of their class, which a class with another forward does not share."""
+    torch = optional("torch")
+
+    class Other(torch.nn.RMSNorm):
+        def forward(self, x):
+            return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+
+    class Renamed(torch.nn.LayerNorm):
+        pass
+
+    assert "torch-rms-norm" == recommend_eps(torch.nn.RMSNorm(8, eps=1e-6)).plan
+    assert "torch-layer-norm" == recommend_eps(torch.nn.LayerNorm(8)).plan
+    assert "torch-layer-norm" == recommend_eps(Renamed(8)).plan
+    assert "hf-llama" == recommend_eps(Other(8, eps=1e-6)).plan
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [
+        ("LlamaRMSNorm", "hf-llama"),
+        ("T5LayerNorm", "hf-t5"),
+        ("GemmaRMSNorm", "hf-gemma"),
+        ("Gemma3RMSNorm", "hf-gemma"),
+        ("Olmo2RMSNorm", "hf-olmo2"),
+        ("GptOssRMSNorm", "hf-olmo2"),
+        ("CohereLayerNorm", "late"),
+        ("Qwen2_5_VLRMSNorm", "hf-llama"),
+    ],
+)
+def test_the_plan_of_transformers_norms(name, plan):
+    """As of the type of model that the class is named after."""
+    optional("transformers")
+    stem = name.removesuffix("RMSNorm").removesuffix("LayerNorm").lower()
+    stem = {"gptoss": "gpt_oss"}.get(stem, stem)
+    package = import_module(f"transformers.models.{stem}.modeling_{stem}")
+    module = getattr(package, name)(8)
+    assert plan == recommend_eps(module).plan
+    assert plan == recommend_eps(module.bfloat16()).plan

@@ -55,6 +55,16 @@ def test_a_plan_that_drops_eps_is_a_cost_though_eps_was_kept():
     assert 0.0 == found.effective[1]
 
 
+def test_rows_that_both_lose_are_told():
+    """They are no harm that the port adds, and no rows that are well."""
+    found = compare_eps("minilm", "minilm", format="float16", plan="all-low", port_plan="all-low")
+    assert (True, 0, 13) == (found.harmless, found.lost, found.lost_in_both)
+    assert 13 == sum(layer.lost_in_both for layer in found.layers)
+    assert "13 rows give NaN or infinity in both" in str(found)
+    assert "the port adds no harm on these rows, and both lose some" in str(found)
+    assert 0 == compare_eps("minilm", "minilm").lost_in_both
+
+
 def test_known_models_are_compared_on_assumed_rows():
     """Qwen2.5 came with 1e-6 and with 1e-5."""
     found = compare_eps("Qwen2.5-7B", 1e-5)

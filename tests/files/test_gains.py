@@ -242,3 +242,10 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path, tensors, words):
     """Weight and bias of one norm have one width, and there is one of each."""
     write_safetensors(tmp_path / "model.safetensors", tensors)
     assert words in trouble(tmp_path)
+
+
+def test_an_index_without_its_shards(tmp_path):
+    """The shard is named, and that there is none."""
+    index = {"weight_map": {"model.norm.weight": "a.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert trouble(tmp_path).endswith("names the shard 'a.safetensors', and its folder has none")
