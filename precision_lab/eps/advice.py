@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.eps.cures import Cure, cures
-from precision_lab.eps.evidence import together
+from precision_lab.eps.evidence import check_held, counted, together
 from precision_lab.eps.findings import HARM, ROUNDED, Finding, findings_of
 from precision_lab.eps.layers import LayerAdvice, LayerCase
 from precision_lab.eps.subject import Subject, subject
@@ -42,6 +42,7 @@ BREAKS = {
     "overflows": "eps carries the mean square past the range",
     "least": "there is no lower value",
     "largest": "there is no larger value",
+    "rows overflow": "rows are past the largest value of the format whatever eps is",
     "squares overflow": "squares overflow whatever eps is",
     "sums overflow": "sums of squares overflow whatever eps is",
 }
@@ -152,7 +153,7 @@ class EpsAdvice:
         lines += _gathered(self.findings)
         for cure in self.cures:
             error = "" if cure.ulp_max is None else f", at most {cure.ulp_max:.3g} ulp off"
-            lines.append(f"cure: {cure.name}: {cure.lost} rows still lost{error}")
+            lines.append(f"cure: {cure.name}: {counted(cure.lost, 'row')} still lost{error}")
         return "\n".join([*lines, f"evidence: {self.evidence}"])
 
 
@@ -219,6 +220,7 @@ def recommend_eps(
 
 def advise(asked: Subject) -> EpsAdvice:
     """The answer for a subject that is found already."""
+    check_held(asked.layers)
     hints: dict[str, int] = {}
     cases = [
         LayerCase(layer, asked.plan, asked.eps, asked.new, asked.amplification, hints)
@@ -228,7 +230,7 @@ def advise(asked: Subject) -> EpsAdvice:
     ends, lo_breaks, hi_breaks = _meet(layers)
     verdict, reason = _verdict(asked, layers, ends, (lo_breaks, hi_breaks))
     recommended = _choice(asked, verdict, ends, cases[0])
-    lost = [case.evidence for case in cases if case.losses.overflows.any.any()]
+    lost = [case.evidence for case in cases if case.hopeless()]
     basis = asked.eps if asked.eps is not None else USUAL
     effects = [layer.effective_eps for layer in layers if layer.effective_eps is not None]
     return EpsAdvice(
@@ -247,7 +249,8 @@ def _meet(layers: Sequence[LayerAdvice]) -> tuple[tuple[float, float] | None, st
     """The eps without harm in every norm, and what breaks beyond."""
     none = [layer for layer in layers if layer.interval is None]
     if none:
-        names = Counter(_in_the_way(layer) for layer in none).most_common(1)[0][0]
+        past = [layer for layer in none if layer.row_overflows]
+        names = Counter(_in_the_way(layer) for layer in past or none).most_common(1)[0][0]
         return None, names[0], names[1]
     known = [(layer.interval, layer) for layer in layers if layer.interval is not None]
     (lo, _), low = max(known, key=lambda pair: pair[0][0])
@@ -268,6 +271,9 @@ def _verdict(
         told = BREAKS[names[0]]
         if len(names) == 2:
             told = f"low ones: {BREAKS[names[0]]}; all others: {BREAKS[names[1]]}"
+        past = sum(layer.row_overflows for layer in layers)
+        if past:
+            told += f" ({past} of {counted(sum(layer.emulated for layer in layers), 'row')})"
         return IMPOSSIBLE, f"no eps is safe: {told}"
     if asked.eps is None:
         return KEEP, f"any eps from {ends[0]:.4g} to {ends[1]:.4g} does no harm"
@@ -290,7 +296,7 @@ def _same(becomes: float, eps: float) -> bool:
 
 
 def _norms(layers: Sequence[LayerAdvice]) -> str:
-    return f"{len(layers)} norm" + ("" if len(layers) == 1 else "s")
+    return counted(len(layers), "norm")
 
 
 def _choice(

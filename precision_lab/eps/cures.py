@@ -68,27 +68,43 @@ def cures(layers: Sequence[LayerEvidence], plan: Plan, *, eps: float) -> tuple[C
     """
     own = layers[0].format
     wide = plan.replace(**dict.fromkeys(WIDE, "float32"))
-    found = [("float32 statistic", own, wide)]
-    if own.emax < formats["bfloat16"].emax:
-        found.append((f"bfloat16 instead of {own.name}", formats["bfloat16"], plan))
-    if plan.prescale != "row_max":
-        found.append(("rows scaled first", own, plan.replace(prescale="row_max")))
-    return tuple(_measured(name, into, cured, layers, eps) for name, into, cured in found)
+    reach = max(layer.reach for layer in layers)
+    found = [("float32 statistic", own, wide, 1.0)] if not reach else []
+    names = ("bfloat16", "float32") if reach else ("bfloat16",)
+    found += [
+        (f"{name} instead of {own.name}", formats[name], plan, 1.0)
+        for name in names
+        if own.emax < formats[name].emax
+    ]
+    if reach:
+        # x·2^-k with eps·4^-k is the same function.
+        k = math.ceil(math.log2(reach / own.largest))
+        name = f"the tensor scaled by 2^-{k}, eps by 2^-{2 * k}, float32 statistic"
+        found.append((name, own, wide, 2.0**-k))
+    elif plan.prescale != "row_max":
+        found.append(("rows scaled first", own, plan.replace(prescale="row_max"), 1.0))
+    return tuple(
+        _measured(name, into, cured, layers, eps=eps, scale=scale)
+        for name, into, cured, scale in found
+    )
 
 
 def _measured(
-    name: str, into: Format, plan: Plan, layers: Sequence[LayerEvidence], eps: float
-) -> Cure:
+    name: str, into: Format, plan: Plan, layers: Sequence[LayerEvidence], *,
+    eps: float, scale: float,
+) -> Cure:  # fmt: skip
     lost, count = 0, 0
+    eps *= scale * scale
     tops: list[float] = []
     shares: list[float] = []
     squares = 0.0
     for layer in layers:
-        moved = layer if into == layer.format else _moved(layer, into)
+        same = into == layer.format and scale == 1
+        moved = layer if same else _moved(layer, into, scale)
         losses = Losses(moved, plan, reference=eps)
         found = losses.lost(eps)
         gone = found.low | found.high | losses.overflows.any
-        lost += int(gone.sum())
+        lost += int(gone.sum()) + moved.overflowing
         if not losses.output.nan:
             continue
         y = emulate(moved.x[~gone], moved.weight, moved.bias, eps=eps, plan=plan, norm=moved.norm)
@@ -112,9 +128,12 @@ def _measured(
     )  # fmt: skip
 
 
-def _moved(layer: LayerEvidence, into: Format) -> LayerEvidence:
-    """The same rows in another format."""
+def _moved(layer: LayerEvidence, into: Format, scale: float) -> LayerEvidence:
+    """The same rows in another format or scaled, with those that its own does not hold."""
+    rows = layer.x[:-1].astype(np.float64)
+    if layer.past is not None:
+        rows = np.concatenate([rows, layer.past])
     return seen(
-        layer.name, layer.norm, layer.x[:-1].astype(np.float64), layer.weight, layer.bias,
+        layer.name, layer.norm, rows * scale, layer.weight, layer.bias,
         format=into, offset=layer.offset,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SEED = 5
 SIZES = 61
 """Assumed sizes of rows between the ends of the range, both included."""
+MOST_RMS = 1e30
+"""The largest size that may be assumed; its reciprocal is the least."""
 SAMPLES = 7
 """Rows that are run through the plan, spread over the same range."""
 
@@ -50,8 +52,11 @@ class LayerEvidence:
         Added to the weight.
     sizes
         [m], the assumed root mean squares of rows; None where x is what was seen. Then x is drawn.
-    dropped
-        Rows seen that held NaN or infinity, or could not be held by the format: they are left out.
+    past
+        [k, hidden] in float64: rows that are finite as they were given and that the format does not
+        hold. They are not in x.
+    strange
+        Rows that held NaN or infinity as they were given: they are left out.
     """
 
     name: str
@@ -62,7 +67,18 @@ class LayerEvidence:
     bias: Array | None = None
     offset: float = 0.0
     sizes: Floats | None = None
-    dropped: int = 0
+    past: Floats | None = None
+    strange: int = 0
+
+    @property
+    def overflowing(self) -> int:
+        """Rows that the format does not hold."""
+        return 0 if self.past is None else len(self.past)
+
+    @property
+    def reach(self) -> float:
+        """The largest magnitude among them, 0 where there are none."""
+        return 0.0 if self.past is None else float(np.max(np.abs(self.past), initial=0.0))
 
     @property
     def hidden(self) -> int:
@@ -117,32 +133,38 @@ def seen(
     Raises
     ------
     InputError
-        Where the format can hold none of the rows, or not the gain.
+        Where the format has no zero, or does not hold the gain.
+
+    Notes
+    -----
+    Without a row to judge (none given, or all of them with NaN or infinity in them) rows are
+    assumed.
     """
     target = formats.find(format)
-    rows = _held(x, target)
-    finite = np.isfinite(rows).all(axis=1)
-    if len(rows) and not finite.any():
-        largest = float(np.nanmax(np.abs(np.asarray(x, np.float64)))) if np.size(x) else 0.0
-        raise InputError(
-            f"{target.name} holds no row of {name!r}: its largest value is {target.largest:g}, and "
-            f"the rows reach {largest:g}"
+    if float(target.round(0.0)) != 0:
+        raise InputError(f"{target.name} has no zero: it holds no row of {name!r}")
+    given = np.asarray(x)
+    rows = _held(given, target)
+    proper = np.isfinite(given.astype(np.float64) if given.dtype.kind != "f" else given).all(axis=1)
+    if not proper.any():
+        known = assumed(
+            name, norm, rows.shape[1], format=target, weight=weight, bias=bias, offset=offset
         )
+        return dataclasses.replace(known, strange=len(rows))
+    finite = np.isfinite(rows).all(axis=1)
+    past = given[proper & ~finite].astype(np.float64)
     parameters = []
     for part, values in (("weight", weight), ("bias", bias)):
         held = None if values is None else _held(values, target)
         if held is not None and not np.isfinite(held).all():
-            raise InputError(
-                f"{target.name} does not hold the {part} of {name!r}: its largest value is "
-                f"{target.largest:g}"
-            )
+            raise InputError(_not_held(part, name, np.asarray(values, np.float64), target))
         parameters.append(None if held is None else target.encode(held))
     zeros = np.zeros((1, rows.shape[1]))
     return LayerEvidence(
         name=name, norm=norms.find(norm), format=target,
         x=target.encode(np.concatenate([rows[finite], zeros])),
         weight=parameters[0], bias=parameters[1], offset=offset,
-        dropped=int(len(rows) - finite.sum()),
+        past=past if len(past) else None, strange=int((~proper).sum()),
     )  # fmt: skip
 
 
@@ -165,13 +187,13 @@ def assumed(
     Raises
     ------
     InputError
-        For a range that is none, and where the format can hold no such row.
+        For a range that is none.
     """
     low, high = sizes
-    if not (0 < low <= high and math.isfinite(high)):
+    if not (1 / MOST_RMS <= low <= high <= MOST_RMS):
         raise InputError(
-            f"rms {low:g} to {high:g} is no range of sizes: give two positive numbers, such as"
-            " 0.1 and 100"
+            f"rms {low:g} to {high:g} is no range of sizes: give two numbers between"
+            f" {1 / MOST_RMS:g} and {MOST_RMS:g}, such as 0.1 and 100"
         )
     found = norms.find(norm)
     rows = _normal(hidden, found.centred) * np.geomspace(low, high, SAMPLES)[:, None]
@@ -180,7 +202,7 @@ def assumed(
     known = seen(name, norm, rows, weight, bias, format=format, offset=offset)
     return LayerEvidence(
         name=name, norm=found, format=known.format, x=known.x, weight=known.weight,
-        bias=known.bias, offset=offset, sizes=grid, dropped=known.dropped,
+        bias=known.bias, offset=offset, sizes=grid, past=known.past,
     )  # fmt: skip
 
 
@@ -203,18 +225,66 @@ def _held(values: Array, target: Format) -> Floats:
     return target.round(array)
 
 
+def _not_held(part: str, name: str, values: Floats, target: Format) -> str:
+    """Why a parameter cannot be taken."""
+    if np.isnan(values).any():
+        return f"the {part} of {name!r} holds NaN: an eps cannot be judged with it"
+    return (
+        f"{target.name} does not hold the {part} of {name!r}: its largest value is "
+        f"{target.largest:g}, and the {part} reaches {np.max(np.abs(values)):g}"
+    )
+
+
+def check_held(layers: Sequence[LayerEvidence]) -> None:
+    """Refuse a format that holds no row of any norm.
+
+    Raises
+    ------
+    InputError
+        If it holds none.
+    """
+    if all(layer.overflowing and len(layer.x) == 1 for layer in layers):
+        first = layers[0]
+        raise InputError(
+            f"{first.format.name} holds no row of {first.name!r}: its largest value is "
+            f"{first.format.largest:g}, and the rows reach {max(each.reach for each in layers):g}"
+        )
+
+
 def together(layers: Sequence[LayerEvidence]) -> str:
     """What the evidence is, in words."""
-    first = layers[0]
-    if first.sizes is not None:
-        return (
-            f"assumed rows: root mean square {first.sizes[0]:g} to {first.sizes[-1]:g}, normal, "
-            f"and a row of zeros"
+    guessed = [layer for layer in layers if layer.sizes is not None]
+    parts = []
+    if len(guessed) < len(layers):
+        known = [layer for layer in layers if layer.sizes is None]
+        rows = sum(layer.rows + layer.overflowing for layer in known)
+        parts.append(
+            f"{counted(rows, 'row')} seen in {counted(len(known), 'norm')}, and a row of zeros in "
+            "each"
         )
-    rows = sum(layer.rows for layer in layers)
-    dropped = sum(layer.dropped for layer in layers)
-    told = f"{rows} rows seen in {len(layers)} norms, and a row of zeros in each"
-    if dropped:
-        rows_told = "1 row" if dropped == 1 else f"{dropped} rows"
-        told += f"; {rows_told} left out, which {first.format.name} does not hold"
-    return told
+    if guessed:
+        sizes = guessed[0].sizes
+        assert sizes is not None  # noqa: S101 - they are those
+        told = f"assumed rows: root mean square {sizes[0]:g} to {sizes[-1]:g}, normal, "
+        told += "and a row of zeros"
+        if parts:
+            told = f"none in {counted(len(guessed), 'norm')}, whose rows are assumed: " + told[14:]
+        parts.append(told)
+    past = sum(layer.overflowing for layer in layers)
+    if past:
+        samples = "sample row" if len(guessed) == len(layers) else "row"
+        verb = "reaches" if past == 1 else "reach"
+        parts.append(
+            f"{counted(past, samples)} {verb} past {layers[0].format.name}, and cannot be run "
+            "through the plan"
+        )
+    strange = sum(layer.strange for layer in layers)
+    if strange:
+        verb = "holds" if strange == 1 else "hold"
+        parts.append(f"{counted(strange, 'row')} left out, which {verb} NaN or infinity already")
+    return "; ".join(parts)
+
+
+def counted(count: int, what: str = "row") -> str:
+    """A number of things, in words: "1 row", "2 rows"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

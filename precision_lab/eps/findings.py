@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from precision_lab.eps.evidence import counted
 from precision_lab.eps.layers import AMPLIFIES, DEPARTS, LOSES, OVERFLOWS, SHRINKS
 from precision_lab.table import Table
 
@@ -97,10 +98,6 @@ def findings_of(layers: Sequence[LayerAdvice], subject: Subject) -> tuple[Findin
     return tuple(sorted(found, key=lambda finding: finding.severity != HARM))
 
 
-def _counted(count: int, what: str = "row") -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def _adding(subject: Subject) -> str:
     return subject.adding_format
 
@@ -151,7 +148,7 @@ def _absorbed(layer: LayerAdvice, subject: Subject) -> Told | None:
         return None
     return Told(
         NOTE,
-        f"in {layer.absorbed} of {_counted(layer.rows)} eps {layer.effective_eps:g} is below half "
+        f"in {layer.absorbed} of {_judged(layer)} eps {layer.effective_eps:g} is below half "
         f"an ulp of the mean square, and adding it in {_adding(subject)} changes nothing",
     )
 
@@ -162,7 +159,7 @@ def _dominates(layer: LayerAdvice, _subject: Subject) -> Told | None:
     return Told(
         NOTE,
         f"eps {layer.effective_eps:g} is larger than the mean square of {layer.dominated} of "
-        f"{_counted(layer.rows)}: it shrinks outputs by up to {100 * layer.shrink[2]:.3g} %",
+        f"{_judged(layer)}: it shrinks outputs by up to {100 * layer.shrink[2]:.3g} %",
     )
 
 
@@ -207,12 +204,35 @@ def _zero_row(layer: LayerAdvice, subject: Subject) -> Told | None:
     )
 
 
+def _past(layer: LayerAdvice, subject: Subject) -> Told | None:
+    if not layer.row_overflows:
+        return None
+    into = "infinity" if subject.format.infinities else "NaN"
+    whose = "they enter" if layer.row_overflows > 1 else "it enters"
+    return Told(
+        HARM,
+        f"{layer.row_overflows} of {_run(layer)} reach{'' if layer.row_overflows > 1 else 'es'} "
+        f"{layer.reach:.4g}, past the largest value of {subject.format.name}, "
+        f"{subject.format.largest:g}: {whose} the norm as {into}, whatever eps is",
+    )
+
+
+def _run(layer: LayerAdvice) -> str:
+    """The rows that were run through the plan, in words."""
+    return counted(layer.emulated, "sample row" if layer.assumed else "row")
+
+
+def _judged(layer: LayerAdvice) -> str:
+    """The rows that were judged, in words."""
+    return counted(layer.rows, "assumed size" if layer.assumed else "row")
+
+
 def _squares(layer: LayerAdvice, subject: Subject) -> Told | None:
     if not layer.square_overflows:
         return None
     return Told(
         HARM,
-        f"squares of {layer.square_overflows} of {_counted(layer.emulated)} overflow in "
+        f"squares of {layer.square_overflows} of {_run(layer)} overflow in "
         f"{subject.settled.square_format}, whatever eps is",
     )
 
@@ -221,7 +241,7 @@ def _sums(layer: LayerAdvice, subject: Subject) -> Told | None:
     if layer.sum_overflows:
         return Told(
             HARM,
-            f"the sum of squares of {layer.sum_overflows} of {_counted(layer.emulated)} overflows "
+            f"the sum of squares of {layer.sum_overflows} of {_run(layer)} overflows "
             f"in {subject.settled.sum_format}, whatever eps is",
         )
     if OVERFLOWS in layer.harm:
@@ -234,8 +254,8 @@ def _lost(layer: LayerAdvice, subject: Subject) -> Told | None:
         return None
     return Told(
         HARM,
-        f"{_counted(layer.lost)} give NaN or infinity with eps {subject.eps:g}, where the function "
-        "itself stays finite",
+        f"{counted(layer.lost)} give{'s' if layer.lost == 1 else ''} NaN or infinity with eps "
+        f"{subject.eps:g}, where the function itself stays finite",
     )
 
 
@@ -278,6 +298,7 @@ codes: Table[Code] = Table(
         Code("reciprocal-overflows", "1/√eps is past the range", _reciprocal),
         Code("zero-row-nan", "a row of zeros gives no number", _zero_row),
         Code("rows-lost", "rows give NaN or infinity", _lost),
+        Code("row-overflows", "rows are past the range of the format", _past),
         Code("square-overflows", "squares overflow whatever eps is", _squares),
         Code("sum-overflows", "sums overflow", _sums),
         Code("default-differs-from-release", "the class takes another eps", of_model=_default),

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-DEPARTS, VANISHES, ZERO_ROW, RECIPROCAL, LOSES, AMPLIFIES, SHRINKS, OVERFLOWS = (
+(
+    DEPARTS, VANISHES, ZERO_ROW, RECIPROCAL, LOSES, AMPLIFIES, SHRINKS, OVERFLOWS, SQUARES, SUMS,
+    ROWS,
+) = (
     "departs", "vanishes", "zero row NaN", "reciprocal overflows", "rows lost", "amplifies",
-    "shrinks", "overflows",
+    "shrinks", "overflows", "squares overflow", "sums overflow", "rows overflow",
 )  # fmt: skip
 
 
@@ -83,6 +86,10 @@ class LayerAdvice:
         Rows whose squares, or whose sum, overflow whatever eps is.
     lost
         Rows lost with the eps in question, the row of zeros included.
+    row_overflows, reach
+        Rows that the format of x does not hold, and the largest magnitude in them.
+    assumed
+        Whether the rows are assumed: then `rows` counts sizes, and `emulated` samples.
     """
 
     layer: str
@@ -111,6 +118,9 @@ class LayerAdvice:
     square_overflows: int
     sum_overflows: int
     lost: int
+    row_overflows: int
+    reach: float
+    assumed: bool
 
 
 @dataclass(eq=False)
@@ -203,11 +213,18 @@ class LayerCase:
         e = Fraction(float(effective(self.settled, eps, self.tops).max()))
         return median < kept * kept * (median + e)
 
+    def hopeless(self) -> tuple[str, ...]:
+        """The names of what overflows whatever eps is."""
+        overflows = self.losses.overflows
+        names = [ROWS] if self.evidence.overflowing else []
+        names += [SQUARES] if overflows.squares.any() else []
+        names += [SUMS] if overflows.sums.any() else []
+        return tuple(names)
+
     def interval(self) -> Interval:
         """The eps without harm in this layer."""
-        if self.losses.overflows.any.any():
-            name = "squares overflow" if self.losses.overflows.squares.any() else "sums overflow"
-            return Interval(0, -1, name, name)
+        if hopeless := self.hopeless():
+            return Interval(0, -1, hopeless[0], hopeless[0])
         return interval(self.grid, *self.bounds(), hints=self.hints)
 
     def below(self, eps: float, name: str) -> str:
@@ -234,7 +251,7 @@ class LayerCase:
                 lo_breaks = self.below(self.grid.value(found.lo - 1), lo_breaks)
         return LayerAdvice(
             layer=self.evidence.name, rows=self.evidence.rows, hidden=self.evidence.hidden,
-            emulated=len(self.evidence.x) - 1,
+            emulated=len(self.evidence.x) - 1 + self.evidence.overflowing,
             interval=ends, lo_breaks=lo_breaks, hi_breaks=hi_breaks, **self._effects(),
         )  # fmt: skip
 
@@ -247,22 +264,22 @@ class LayerCase:
         lows, highs = self.bounds()
         broken = [self.below(eps, bound.name) for bound in lows if bound.broken(eps)]
         broken += [bound.name for bound in highs if bound.broken(eps)]
-        overflows = self.losses.overflows
-        broken += ["squares overflow"] if overflows.squares.any() else []
-        broken += ["sums overflow"] if overflows.sums.any() else []
-        return tuple(dict.fromkeys(broken))
+        return tuple(dict.fromkeys([*broken, *self.hopeless()]))
 
     def _effects(self) -> dict[str, Any]:
         eps, square = self.eps, self.square[self.square > 0]
         overflows = self.losses.overflows
         least = 2.0 ** -(self.output.precision + 1)
         known: dict[str, Any] = {
-            "harm": (), "effective_eps": None, "representable": True, "vanishes": False,
-            "rms": _three(np.sqrt(square)), "absorbed": 0, "dominated": 0, "shrink": None,
+            "harm": self.hopeless(), "effective_eps": None, "representable": True,
+            "vanishes": False, "rms": _three(np.sqrt(square)),
+            "absorbed": 0, "dominated": 0, "shrink": None,
             "shrunk": 0, "half_ulp": least, "departure": 0.0, "reciprocal_overflows": False,
             "zero_row": "", "constant_row": "", "amplification": None, "gradient_scale": None,
             "square_overflows": int(overflows.squares.sum()),
             "sum_overflows": int(overflows.sums.sum()), "lost": 0,
+            "row_overflows": self.evidence.overflowing, "reach": self.evidence.reach,
+            "assumed": self.evidence.sizes is not None,
         }  # fmt: skip
         if eps is None:
             return known
@@ -287,7 +304,8 @@ class LayerCase:
             "zero_row": self._gives(0.0, eps), "amplification": amplification,
             "constant_row": self._gives(float(self.tops.max()), eps)
             if self.evidence.norm.centred else "",
-            "lost": int((lost.low | lost.high | overflows.any).sum()),
+            "lost": int((lost.low | lost.high | overflows.any).sum())
+            + self.evidence.overflowing,
         }  # fmt: skip
 
     def _departure(self, eps: float) -> float:

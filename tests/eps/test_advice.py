@@ -156,7 +156,11 @@ def test_every_known_model_keeps_its_eps_in_its_own_plan():
         ({"norm": "rms", "hidden_size": 8, "new": True, "amplification": 0.0}, "amplification is"),
         ({"model": "minilm", "plan": "hf-llama"}, "computes the norm 'rms', not 'layer'"),
         ({"model": 3}, "a int is no model"),
-        ({"model": "smollm2", "format": "float8_e8m0fnu"}, "holds no row"),
+        ({"model": "smollm2", "format": "float8_e8m0fnu"}, "has no zero"),
+        (
+            {"norm": "rms", "hidden_size": 8, "eps": 1e-6, "rms": (1e6, 1e7), "format": "float16"},
+            "holds no row",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(question, words):
@@ -263,3 +267,34 @@ def test_a_decimal_near_the_nearest_harmless_eps_is_recommended(eps, ends, expec
     asked = subject(norm="rms", hidden_size=4, eps=eps, format="float16", plan="all-low")
     case = LayerCase(asked.layers[0], asked.plan, eps, new=False, amplification=1.0)
     assert expected == _choice(asked, CHANGE, ends, case)
+
+
+@pytest.mark.parametrize("plan", ["hf-llama", "all-low"])
+def test_a_row_past_the_format_is_harm_whatever_eps_is(plan):
+    """It enters as infinity; a norm none of whose rows are held does not stop the others."""
+    x = np.array([[1.0, 2.0], [1e5, 1.0]], np.float32)
+    layers = tuple(
+        Layer(name=name, x=rows, weight=np.ones(2, np.float32))
+        for name, rows in (("a", x[:1]), ("b", x), ("c", x[1:]))
+    )
+    capture = Capture(model="", norm="rms", eps=1e-5, layers=layers)
+    advice = recommend_eps(capture, format="float16", plan=plan)
+    assert ("impossible", None, "rows overflow") == (
+        advice.verdict, advice.interval, advice.lo_breaks,
+    )  # fmt: skip
+    assert "2 of 4 rows" in advice.reason
+    assert ["b", "c"] == [finding.layer for finding in told(advice, "row-overflows")]
+    assert "1 of 2 rows reaches 1e+05" in told(advice, "row-overflows")[0].text
+    assert {0} == {cure.lost for cure in advice.cures if "float32" in cure.name}
+    assert 3 == len(advice.cures)
+    assert "bfloat16" in advice.cures[0].format
+
+
+def test_assumed_rows_past_the_format_are_told_as_those():
+    """Of seven samples from 1 to 1e5 some are past float16."""
+    advice = recommend_eps(
+        norm="rms", hidden_size=64, eps=1e-5, format="float16", rms=(1.0, 1e5), plan="hf-llama"
+    )
+    assert "impossible" == advice.verdict
+    assert "of 7 sample rows" in told(advice, "row-overflows")[0].text
+    assert "1 sample row reaches past float16" in advice.evidence

@@ -14,7 +14,7 @@ from precision_lab import InputError, formats, plans
 from precision_lab.eps import recommend_eps
 from precision_lab.eps.departures import Departures
 from precision_lab.eps.effects import effective, grid_of
-from precision_lab.eps.evidence import assumed, seen
+from precision_lab.eps.evidence import assumed, check_held, seen, together
 from precision_lab.eps.exact import ExactRow, exact_deviations, exact_row
 from precision_lab.eps.intervals import Bound, interval
 from precision_lab.eps.losses import Losses
@@ -254,7 +254,7 @@ def test_scaling_rows_first_rounds_eps_scaled():
 
 def test_a_range_that_is_none_is_refused():
     """Sizes are positive and in order."""
-    for sizes in ((0.0, 1.0), (2.0, 1.0), (1.0, np.inf)):
+    for sizes in ((0.0, 1.0), (2.0, 1.0), (1.0, np.inf), (1.0, 1e300)):
         with pytest.raises(InputError, match="no range of sizes"):
             assumed("norm", "rms", 8, format="float16", sizes=sizes)
 
@@ -262,4 +262,22 @@ def test_a_range_that_is_none_is_refused():
 def test_a_format_that_holds_no_row_is_refused():
     """And says how far the rows reach."""
     with pytest.raises(InputError, match=r"float8_e4m3fn holds no row .* reach 1000"):
-        seen("norm", "rms", np.full((2, 4), 1000.0), None, None, format="float8_e4m3fn")
+        check_held([seen("norm", "rms", np.full((2, 4), 1000.0), None, None,
+                         format="float8_e4m3fn")])  # fmt: skip
+    with pytest.raises(InputError, match="float8_e8m0fnu has no zero"):
+        seen("norm", "rms", np.ones((2, 4)), None, None, format="float8_e8m0fnu")
+
+
+def test_rows_past_the_format_are_told_from_rows_that_were_no_numbers():
+    """One of each; a layer of none, or of none but NaN, gets rows assumed."""
+    x = np.ones((4, 4), np.float32)
+    x[1, 0], x[2, 1], x[3, 2] = 1e6, np.nan, np.inf
+    rows = seen("norm", "rms", x, None, None, format="float16")
+    assert (1, 1, 1e6, 2) == (rows.rows, rows.overflowing, rows.reach, rows.strange)
+    for none in (x[:0], x[2:]):
+        rows = seen("norm", "rms", none, None, None, format="float16")
+        assert rows.sizes is not None
+        assert (0, len(none)) == (rows.overflowing, rows.strange)
+    assert "2 rows left out, which hold NaN or infinity already" in together([rows])
+    with pytest.raises(InputError, match="holds NaN"):
+        seen("norm", "rms", x[:1], x[2], None, format="float16")

@@ -40,6 +40,7 @@ def test_the_promised_codes_are_all_there():
         ("eps-absorbed", "note", {"rows": [[1, 2]], "eps": 1e-6, "format": "float16"}),
         ("eps-dominates", "note", {"rows": [[1e-3, 1e-4]], "eps": 1e-5, "format": "bfloat16"}),
         ("square-overflows", "harm", {"rows": [[300, 1]], "eps": 1e-5, "format": "float16"}),
+        ("row-overflows", "harm", {"rows": [[1e5, 1], [1, 2]], "eps": 1e-5, "format": "float16"}),
         ("sum-overflows", "harm", {"rows": [[200] * 4], "eps": 1e-5, "format": "float16"}),
         ("eps-departs", "harm", {"rows": [[0.1, 0.2]], "eps": 0.01, "format": "float16",
                                  "plan": "rmsnorm-paper-torch"}),
