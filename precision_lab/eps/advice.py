@@ -48,6 +48,20 @@ BREAKS = {
 }
 """What the names of `EpsAdvice.lo_breaks` and `hi_breaks` say."""
 
+CODES = {
+    "departs": "eps-departs",
+    "shrinks": "eps-shrinks",
+    "overflows": "sum-overflows",
+    "largest": "eps-amplifies",
+    "least": "eps-amplifies",
+    "amplifies": "eps-amplifies",
+    "vanishes": "eps-vanishes",
+    "rows lost": "rows-lost",
+    "zero row NaN": "zero-row-nan",
+    "reciprocal overflows": "reciprocal-overflows",
+}
+"""The finding that says the same, for an answer that no single norm gives."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpsAdvice:
@@ -113,6 +127,14 @@ class EpsAdvice:
     evidence: str
     new: bool
 
+    @property
+    def _becomes(self) -> str:
+        """What the recommended eps is in the plan, where that is not what it looks like."""
+        keeps = self.recommended == self.eps and self.effective_eps is not None
+        if not keeps or _same(self.effective_eps or 0.0, self.eps or 0.0):
+            return ""
+        return f", which becomes {self.effective_eps:.6g}"
+
     def to_json(self) -> str:
         """All of it as strict JSON, in which NaN and infinity are null."""
         return json.dumps(self._plain(), ensure_ascii=False, allow_nan=False)
@@ -148,7 +170,7 @@ class EpsAdvice:
                 f"{self.interval[1]:.6g} (above: {BREAKS[self.hi_breaks]})"
             )
         if self.recommended is not None:
-            lines.append(f"recommended: {self.recommended:.6g}")
+            lines.append(f"recommended: {self.recommended:.6g}{self._becomes}")
         lines += _near_zero(self.layers)
         lines += _gathered(self.findings)
         for cure in self.cures:
@@ -233,13 +255,17 @@ def advise(asked: Subject) -> EpsAdvice:
     lost = [case.evidence for case in cases if case.hopeless()]
     basis = asked.eps if asked.eps is not None else USUAL
     effects = [layer.effective_eps for layer in layers if layer.effective_eps is not None]
+    findings = findings_of(layers, asked)
+    if verdict == IMPOSSIBLE and not any(one.severity == HARM for one in findings):
+        # Each limit alone leaves some eps, and no norm has the eps in question to be told of.
+        findings = (Finding(CODES[hi_breaks], HARM, None, reason), *findings)
     return EpsAdvice(
         model=asked.given.model, norm=asked.norm, hidden_size=asked.given.hidden_size,
         format=asked.format.name, plan=asked.plan.name, adding_format=asked.adding_format,
         output_format=asked.output_format,
         configured_eps=asked.configured_eps, effective_eps=min(effects, default=None),
         eps=asked.eps, interval=ends, recommended=recommended, verdict=verdict, reason=reason,
-        findings=findings_of(layers, asked), layers=layers, lo_breaks=lo_breaks,
+        findings=findings, layers=layers, lo_breaks=lo_breaks,
         hi_breaks=hi_breaks, cures=cures(lost, asked.plan, eps=basis) if lost else (),
         evidence=together(asked.layers), new=asked.new,
     )  # fmt: skip

@@ -174,11 +174,13 @@ def _shrinks(layer: LayerAdvice, subject: Subject) -> Told | None:
 
 
 def _amplifies(layer: LayerAdvice, subject: Subject) -> Told | None:
-    if AMPLIFIES not in layer.harm or layer.amplification is None:
+    if AMPLIFIES not in layer.harm:
         return None
+    if layer.amplification is None:
+        return Told(HARM, "nothing bounds how noise in a row near zero grows")
     return Told(
         HARM,
-        f"noise in a row near zero grows by 1/√eps = {layer.amplification:.4g}, more than "
+        f"noise in a row near zero grows by {layer.amplification:.4g}, more than "
         f"{subject.amplification:g}",
     )
 
@@ -186,10 +188,13 @@ def _amplifies(layer: LayerAdvice, subject: Subject) -> Told | None:
 def _reciprocal(layer: LayerAdvice, subject: Subject) -> Told | None:
     if not layer.reciprocal_overflows or layer.vanishes:
         return None
+    eps = layer.effective_eps
+    root = {"outside": f"{eps:g}", "both": f"(√{eps:g} + {eps:g})"}.get(
+        subject.plan.eps_place, f"√{eps:g}"
+    )
     return Told(
-        HARM,
-        f"1/√{layer.effective_eps:g} is past the largest value of "
-        f"{subject.settled.reciprocal_format}",
+        HARM if layer.harm else NOTE,
+        f"1/{root} is past the largest value of {subject.settled.reciprocal_format}",
     )
 
 

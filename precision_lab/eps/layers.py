@@ -15,6 +15,7 @@ from precision_lab.eps.departures import Departures
 from precision_lab.eps.effects import effective, grid_of
 from precision_lab.eps.intervals import Bound, Interval, interval
 from precision_lab.eps.losses import Losses
+from precision_lab.eps.places import grows_past, growth, shrinks, shrinks_past
 from precision_lab.formats import formats
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class LayerAdvice:
         What such a row gives: "0", "bias", "NaN", "inf" or "other"; a constant row is told for
         layer norms only.
     amplification
-        1/√eps, by which noise in a row near zero grows.
+        By which noise in a row near zero grows: 1/√eps where eps is added inside the root, and by
+        its place elsewhere; None where nothing bounds it.
     gradient_scale
         The largest gradient of the output that stays finite on its way into such a row.
     square_overflows, sum_overflows
@@ -187,17 +189,21 @@ class LayerCase:
         return lows, highs
 
     def amplifies(self, eps: float) -> bool:
-        """Whether 1/√eps is past the stated factor, exactly."""
-        return Fraction(self.becomes(eps)) * Fraction(self.amplification) ** 2 < 1
+        """Whether noise in a row near zero grows past the stated factor, exactly."""
+        place, count = self.plan.eps_place, self.evidence.hidden
+        return grows_past(place, self.becomes(eps), count, self.amplification)
 
     def reciprocal_overflows(self, eps: float) -> bool:
-        """Whether the plan's format has no number for 1/√eps."""
+        """Whether the plan's format has no number for the reciprocal in a row of zeros."""
         target = formats[self.settled.reciprocal_format]
         e = np.array([self.becomes(eps)])
         arithmetic = Emulated(target)
         with np.errstate(all="ignore"):
             if self.plan.eps_place in ("outside", "both"):
-                return not np.isfinite(arithmetic.divide(np.ones(1), arithmetic.cast(e)))[0]
+                root = arithmetic.cast(e)
+                if self.plan.eps_place == "both":
+                    root = arithmetic.add(arithmetic.sqrt(e), root)
+                return not np.isfinite(arithmetic.divide(np.ones(1), root))[0]
             if self.plan.inverse in ("divide", "reciprocal_sqrt"):
                 return not np.isfinite(arithmetic.divide(np.ones(1), arithmetic.sqrt(e)))[0]
             return not np.isfinite(arithmetic.rsqrt(e))[0]
@@ -208,10 +214,9 @@ class LayerCase:
         if not square.size:
             return False
         median = Fraction(float(square[(len(square) - 1) // 2]))
-        kept = 1 - Fraction(1, 2 ** (self.output.precision + 1))
-        # 1/√(1 + e/ms) < kept, squared.
-        e = Fraction(float(effective(self.settled, eps, self.tops).max()))
-        return median < kept * kept * (median + e)
+        share = Fraction(1, 2 ** (self.output.precision + 1))
+        e = float(effective(self.settled, eps, self.tops).max())
+        return shrinks_past(self.plan.eps_place, median, e, self.evidence.hidden, share)
 
     def hopeless(self) -> tuple[str, ...]:
         """The names of what overflows whatever eps is."""
@@ -284,13 +289,12 @@ class LayerCase:
         if eps is None:
             return known
         e = self.becomes(eps)
-        summed = Emulated(formats[self.settled.sum_format])
+        place, count = self.plan.eps_place, self.evidence.hidden
         with np.errstate(all="ignore"):
-            means = summed.cast(square)
-            swallowed = summed.add(means, np.array([e])) == means
-            shrink = -np.expm1(-0.5 * np.log1p(e / square))
+            swallowed = self._swallows(square, e)
+            shrink = shrinks(place, square, e, count)
         lost = self.losses.lost(eps)
-        amplification = 1 / float(np.sqrt(e)) if e > 0 else None
+        amplification = growth(place, e, count)
         if amplification is not None:
             top = self.evidence.largest_gain * amplification
             known["gradient_scale"] = self.evidence.format.largest / top if top else None
@@ -307,6 +311,27 @@ class LayerCase:
             "lost": int((lost.low | lost.high | overflows.any).sum())
             + self.evidence.overflowing,
         }  # fmt: skip
+
+    def _swallows(self, square: Floats, e: float) -> NDArray[np.bool_]:
+        """[rows], where what eps is added to stays as it is."""
+        place, steps = self.plan.eps_place, self.settled.step_formats()
+        summed, rooted = Emulated(steps["sum"]), Emulated(steps["reciprocal"])
+        added = np.array([e])
+        held = summed.cast(square)
+        match place:
+            case "missing":
+                return np.ones(square.shape, np.bool_)
+            case "max":
+                return np.asarray(held >= e)
+            case "sum":
+                total = summed.cast(square * self.evidence.hidden)
+                return np.asarray(summed.add(total, added) == total)
+            case "outside" | "outside_root":
+                root = rooted.sqrt(held)
+                more = rooted.sqrt(added) if place == "outside_root" else rooted.cast(added)
+                return np.asarray(rooted.add(root, more) == root)
+            case _:
+                return np.asarray(summed.add(held, added) == held)
 
     def _departure(self, eps: float) -> float:
         """In units of what is harm, over the rows."""

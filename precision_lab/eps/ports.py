@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.eps.evidence import together
+from precision_lab.eps.evidence import check_held, together
 from precision_lab.eps.layers import LayerCase
 from precision_lab.eps.models import find, limited_eps
 from precision_lab.eps.subject import Subject, subject
@@ -208,6 +208,7 @@ def compare_eps(
         format=with_rows.format, plan=port_plan or (with_rows.plan if _is_number(b) else None),
         rms=rms,
     )  # fmt: skip
+    check_held(with_rows.layers)
     return _compared(with_rows, other)
 
 
