@@ -225,7 +225,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         ),
         Table(
             title="Specimens", rows=[specimen(row) for row in rows.to_dict("records")],
-            note="Every specimen and format, the probe that first shows its fault here, and the "
+            note="Every specimen and format, the probe that shows its fault best, and the "
             "settings that accept it.",
         ),
     ]  # fmt: skip
