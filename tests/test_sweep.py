@@ -241,6 +241,7 @@ class TestKills:
             time.sleep(0.05)
         return alive
 
+    @pytest.mark.slow
     def test_killed_twenty_times(self, path, start):
         """The rows are those of an unbroken run, and no process outlives its parent."""
         chance = random.Random(1)
