@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.eps.cures import Cure, cures
 from precision_lab.eps.evidence import check_held, counted, together
-from precision_lab.eps.findings import HARM, ROUNDED, Finding, findings_of
+from precision_lab.eps.findings import HARM, ROUNDED, Finding, by_code, findings_of
 from precision_lab.eps.layers import LayerAdvice, LayerCase
 from precision_lab.eps.subject import Subject, subject
 
@@ -369,13 +369,11 @@ def _near_zero(layers: Sequence[LayerAdvice]) -> list[str]:
 def _gathered(findings: Sequence[Finding]) -> list[str]:
     """Findings in words; of those of one code in many norms the first, and how many there are."""
     lines = []
-    counts = Counter(finding.code for finding in findings)
-    for code in dict.fromkeys(finding.code for finding in findings):
-        first = next(finding for finding in findings if finding.code == code)
+    for first, others in by_code(findings):
         where = f" ({first.layer})" if first.layer else ""
-        more = f", and so in {counts[code] - 1} more" if counts[code] > 1 else ""
+        more = f", and so in {others} more" if others else ""
         mark = "HARM" if first.severity == HARM else "note"
-        lines.append(f"{mark} {code}: {first.text}{where}{more}")
+        lines.append(f"{mark} {first.code}: {first.text}{where}{more}")
     return lines
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from precision_lab.eps.effects import effective
 from precision_lab.eps.exact import ExactRow, exact_row
+from precision_lab.eps.places import denominators
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,35 +174,6 @@ class Departures:
             evidence.x[i].astype(np.float64), evidence.gain, bias, offset=evidence.offset,
             eps=self.eps, output=self.output, centred=evidence.norm.centred, among=among,
         )  # fmt: skip
-
-
-def denominators(place: str, square: Floats, eps: Floats, count: int) -> Floats:
-    """What the values are divided by, in float64.
-
-    Parameters
-    ----------
-    place
-        Where eps is added (`Plan.eps_place`).
-    square, eps
-        [rows], the mean squares and the eps.
-    count
-        Elements of a row.
-    """
-    match place:
-        case "inside":
-            return np.asarray(np.sqrt(square + eps))
-        case "sum":
-            return np.asarray(np.sqrt(square + eps / count))
-        case "max":
-            return np.asarray(np.sqrt(np.maximum(square, eps)))
-        case "missing":
-            return np.asarray(np.sqrt(square))
-        case "outside":
-            return np.asarray(np.sqrt(square) + eps)
-        case "outside_root":
-            return np.asarray(np.sqrt(square) + np.sqrt(eps))
-        case _:
-            return np.asarray(np.sqrt(square + eps) + eps)
 
 
 def _half(size: Floats, output: Format) -> Floats:

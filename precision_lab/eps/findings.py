@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -96,6 +96,14 @@ def findings_of(layers: Sequence[LayerAdvice], subject: Subject) -> tuple[Findin
         else:
             found += [Finding(code.name, told.severity, name, told.text) for name, told in each]
     return tuple(sorted(found, key=lambda finding: finding.severity != HARM))
+
+
+def by_code(findings: Iterable[Finding]) -> Iterator[tuple[Finding, int]]:
+    """The first finding of each severity and code, and how many more there are of it."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    return ((first, len(others)) for first, *others in groups.values())
 
 
 def _adding(subject: Subject) -> str:

@@ -18,6 +18,35 @@ BITS = 400
 """Of precision where roots do not leave a comparison of rationals."""
 
 
+def denominators(place: str, square: Floats, eps: Floats, count: int) -> Floats:
+    """What the values are divided by, in float64.
+
+    Parameters
+    ----------
+    place
+        Where eps is added (`Plan.eps_place`).
+    square, eps
+        [rows], the mean squares and the eps.
+    count
+        Elements of a row.
+    """
+    match place:
+        case "inside":
+            return np.asarray(np.sqrt(square + eps))
+        case "sum":
+            return np.asarray(np.sqrt(square + eps / count))
+        case "max":
+            return np.asarray(np.sqrt(np.maximum(square, eps)))
+        case "missing":
+            return np.asarray(np.sqrt(square))
+        case "outside":
+            return np.asarray(np.sqrt(square) + eps)
+        case "outside_root":
+            return np.asarray(np.sqrt(square) + np.sqrt(eps))
+        case _:
+            return np.asarray(np.sqrt(square + eps) + eps)
+
+
 def growth(place: str, eps: float, count: int) -> float | None:
     """By how much a row near zero is multiplied: 1/denominator at a mean square of 0.
 
@@ -37,16 +66,7 @@ def growth(place: str, eps: float, count: int) -> float | None:
     """
     if place == "missing" or eps <= 0:
         return None
-    root = float(np.sqrt(eps))
-    match place:
-        case "outside":
-            return 1 / eps
-        case "both":
-            return 1 / (root + eps)
-        case "sum":
-            return float(np.sqrt(count)) / root
-        case _:
-            return 1 / root
+    return 1 / float(denominators(place, np.zeros(1), np.array([eps]), count)[0])
 
 
 def grows_past(place: str, eps: float, count: int, factor: float) -> bool:

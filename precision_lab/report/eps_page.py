@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from precision_lab.charts import Chart, number, percent, shrinks, svg
-from precision_lab.eps.findings import HARM, NOTE
+from precision_lab.eps.evidence import counted
+from precision_lab.eps.findings import HARM, NOTE, by_code
 from precision_lab.formats import formats
 from precision_lab.report.page import template
 from precision_lab.report.tables import Cell, Table
@@ -58,14 +59,10 @@ def eps_html(advice: EpsAdvice, *, command: str = "") -> str:
 
 def gathered(findings: Iterable[Finding], severity: str) -> Iterator[str]:
     """What is told, once for each code: of a code that many norms have the first, and a count."""
-    of_code: dict[str, list[Finding]] = {}
-    for finding in findings:
-        if finding.severity == severity:
-            of_code.setdefault(finding.code, []).append(finding)
-    for code, (first, *others) in of_code.items():
+    for first, others in by_code(one for one in findings if one.severity == severity):
         where = f"{first.layer}: " if first.layer else ""
-        more = f", and so in {len(others)} more norm{'s' * (len(others) > 1)}" if others else ""
-        yield f"{code}: {where}{first.text}{more}."
+        more = f", and so in {counted(others, 'more norm')}" if others else ""
+        yield f"{first.code}: {where}{first.text}{more}."
 
 
 def shrink_chart(advice: EpsAdvice, *, name: str = "shrink") -> Chart | None:
