@@ -16,8 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from precision_lab.probes import Probe
-    from precision_lab.validate import Verdict
+    from precision_lab.validation import Probe, Verdict
 
 FIXTURE = "norm_probe"
 KEY = "precision_lab_verdicts"
@@ -57,7 +56,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         listed = names.split(",") if isinstance(names, str) else names
         if FIXTURE in [name.strip() for name in listed]:
             return
-    from precision_lab.probes import probes
+    from precision_lab.validation import probes
 
     metafunc.parametrize(FIXTURE, list(probes.values()), ids=list(probes))
 
@@ -71,7 +70,7 @@ def norm_probe(request: pytest.FixtureRequest) -> Probe:
 @pytest.fixture
 def norm_probes() -> tuple[Probe, ...]:
     """All probes of norm kernels, in the order in which they are listed."""
-    from precision_lab.probes import probes
+    from precision_lab.validation import probes
 
     return tuple(probes.values())
 
@@ -100,16 +99,16 @@ class Collector:
         """Write what is known, unless this is one of several workers."""
         if not self.writes:
             return
-        from precision_lab.report.verdicts import write
+        from precision_lab.report import write_verdicts
 
         began = time.monotonic()
-        write(self.path, self.all, finished=finished)
+        write_verdicts(self.path, self.all, finished=finished)
         now = time.monotonic()
         self.due = now + SHARE * (now - began) if now - began > LONG else 0.0
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Watch; a report of an earlier session is not to stand for this one."""
-        from precision_lab.table import InputError
+        from precision_lab.exceptions import InputError
         from precision_lab.testing import watchers
 
         self.writes = not hasattr(session.config, "workerinput")

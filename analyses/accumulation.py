@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from precision_lab import charts
-from precision_lab.charts import joined, number, power, surviving
-from precision_lab.formats import formats
-from precision_lab.plans import plans
-from precision_lab.reduce import orders
-from precision_lab.sweep import Sweep, family
+from precision_lab.arithmetic.orders import orders
+from precision_lab.numbers import formats
+from precision_lab.plan import plans
+from precision_lab.report import charts
+from precision_lab.report.charts import joined, number, power, surviving
+from precision_lab.sweeps import Sweep, family
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from precision_lab import charts
-from precision_lab.bounds import bound_terms
-from precision_lab.charts import joined, number, percent, surviving
-from precision_lab.formats import formats
 from precision_lab.inputs import make_gain, make_inputs
-from precision_lab.plans import plans
-from precision_lab.sweep import Sweep
+from precision_lab.numbers import formats
+from precision_lab.plan import plans
+from precision_lab.plan.bounds import bound_terms
+from precision_lab.report import charts
+from precision_lab.report.charts import joined, number, percent, surviving
+from precision_lab.sweeps import Sweep
 
 question = "Which step of a low-precision norm costs most, and what does computing it exactly save?"
 IN_TURN = plans["all-low"].replace(order="sequential")

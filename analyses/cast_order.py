@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import charts
-from precision_lab.charts import joined, number, percent
-from precision_lab.plans import plans
-from precision_lab.sweep import Sweep
+from precision_lab.plan import plans
+from precision_lab.report import charts
+from precision_lab.report.charts import joined, number, percent
+from precision_lab.sweeps import Sweep
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import charts
-from precision_lab.charts import joined, number
 from precision_lab.eps import recommend_eps
-from precision_lab.known_models import known_models
-from precision_lab.report import Cell, Table
+from precision_lab.models import known_models
+from precision_lab.report import Cell, Table, charts
+from precision_lab.report.charts import joined, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
 
-    from precision_lab.known_models import KnownModel
+    from precision_lab.models import KnownModel
 
 question = "Which released models may keep their eps, and in which format and plan?"
 OWN, LOW = "own", "all-low"

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from precision_lab import charts
-from precision_lab.charts import at_most, joined, number, surviving
-from precision_lab.plans import DEFINITION, plans
-from precision_lab.report import Cell, Table
-from precision_lab.sweep import Sweep, capture
-from precision_lab.switches import FORMAT_SWITCHES
+from precision_lab.plan import DEFINITION, FORMAT_SWITCHES, plans
+from precision_lab.report import Cell, Table, charts
+from precision_lab.report.charts import at_most, joined, number, surviving
+from precision_lab.sweeps import Sweep, captured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +56,7 @@ DEFINED = "a definition"
 
 def sweep(*, full: bool) -> Sweep:
     """Every plan on the rows of its norm, with the model's own gain and eps."""
-    inputs = [capture(name, *(() if full else layers)) for name, layers in SOME.items()]
+    inputs = [captured(name, *(() if full else layers)) for name, layers in SOME.items()]
     return Sweep(norm=tuple(NORMS), plans=tuple(plans.values()), formats=HALVES, inputs=inputs)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import charts, validate
-from precision_lab.charts import joined, percent
-from precision_lab.identify import identify
-from precision_lab.kernels.installed import installed
-from precision_lab.report import Cell, Table
+from precision_lab import validate
+from precision_lab.identification import identify
+from precision_lab.kernels import installed
+from precision_lab.report import Cell, Table, charts
+from precision_lab.report.charts import joined, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

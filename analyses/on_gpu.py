@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import charts
-from precision_lab.charts import joined, percent
-from precision_lab.report import Cell, Table
+from precision_lab.report import Cell, Table, charts
+from precision_lab.report.charts import joined, percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from precision_lab import charts
-from precision_lab.charts import at_most, joined, listed, number, surviving
 from precision_lab.eps import recommend_eps
-from precision_lab.formats import formats
-from precision_lab.plans import plans
-from precision_lab.report import Cell, Table
-from precision_lab.report.eps_page import shrink_chart
-from precision_lab.sweep import Sweep, capture
+from precision_lab.numbers import formats
+from precision_lab.plan import plans
+from precision_lab.report import Cell, Table, charts, shrink_chart
+from precision_lab.report.charts import at_most, joined, listed, number, surviving
+from precision_lab.sweeps import Sweep, captured
 
 if TYPE_CHECKING:
     from precision_lab.eps import EpsAdvice
@@ -60,7 +58,7 @@ FINAL = 30  # where the norm after the last layer of SmolLM2 is drawn
 
 def sweep(*, full: bool) -> list[Sweep]:
     """Both captures, and rows of padding under MiniLM's eps."""
-    models = {"norm": ("rms", "layer"), "inputs": (capture("smollm2"), capture("minilm"))}
+    models = {"norm": ("rms", "layer"), "inputs": (captured("smollm2"), captured("minilm"))}
     fp8 = ["float8_e4m3fn", "float8_e5m2"] if full else ["float8_e4m3fn"]
     three = ("late", "early", "all-low")
     return [

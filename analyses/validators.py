@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from precision_lab import charts
-from precision_lab.charts import joined, percent
-from precision_lab.kernels.specimens import specimens
-from precision_lab.other_tests import accepts, settings
-from precision_lab.report import Cell, Table
-from precision_lab.validate import default_calls, examine, run, settle
+from precision_lab.kernels.running import run, settle
+from precision_lab.report import Cell, Table, charts
+from precision_lab.report.charts import joined, percent
+from precision_lab.validation import default_calls, examine
+from precision_lab.validation.specimens import specimens
+from precision_lab.validation.specimens.other_tests import accepts, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from precision_lab.kernels.specimens import Specimen
-    from precision_lab.validate import Call, Settings, Verdict
+    from precision_lab.kernels.running import Settings
+    from precision_lab.validation import Call, Verdict
+    from precision_lab.validation.specimens import Specimen
 
 question = "Which faulty kernels does a validator or a project's own test catch?"
 OURS = "precision_lab"

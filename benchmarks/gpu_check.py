@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from precision_lab.formats import formats  # noqa: E402
-from precision_lab.identify import identify  # noqa: E402
-from precision_lab.kernels import torch as bridge  # noqa: E402
-from precision_lab.validate import validate  # noqa: E402
+from precision_lab.identification import identify  # noqa: E402
+from precision_lab.kernels.torch import tensors as bridge  # noqa: E402
+from precision_lab.numbers import formats  # noqa: E402
+from precision_lab.validation import validate  # noqa: E402
 from precision_lab.versions import __version__  # noqa: E402
 
 SCHEMA = "precision_lab.measured/1"

@@ -3,30 +3,64 @@
 
 from __future__ import annotations
 
-# Bound at once, from the rooms themselves: a room and what it holds share a name (`formats`), and
-# whatever imports the room later leaves the name alone. Heavy imports happen inside functions.
-from precision_lab.emulate import Step, emulate
-from precision_lab.eps import EpsAdvice, EpsComparison, compare_eps, recommend_eps
-from precision_lab.errors import ErrorReport, errors
-from precision_lab.files import Capture, Layer, read_capture, write_capture
-from precision_lab.formats import Format, format_of, formats
-from precision_lab.identify import Identified, identify
-from precision_lab.inputs import captures, families, make_bias, make_gain, make_inputs
-from precision_lab.kernels import Kernel, find_kernel
-from precision_lab.norms import Norm, norms
-from precision_lab.plans import Plan, plans
-from precision_lab.probes import probes
-from precision_lab.recording import Recorded, capture
-from precision_lab.reduce import Order, orders
-from precision_lab.sources import capture as captured
-from precision_lab.sources import family
-from precision_lab.steps import Steps, steps
-from precision_lab.sweep import Sweep, sweep
-from precision_lab.table import InputError, Table
-from precision_lab.truth import Truth, truth
-from precision_lab.validate import Verdict, validate
-from precision_lab.validate.comparing import Comparison, compare
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from precision_lab.versions import __version__
+
+if TYPE_CHECKING:
+    from precision_lab.arithmetic.orders import Order, orders
+    from precision_lab.eps import EpsAdvice, EpsComparison, compare_eps, recommend_eps
+    from precision_lab.exceptions import InputError
+    from precision_lab.identification import Identified, identify
+    from precision_lab.inputs import (
+        Capture,
+        Layer,
+        captures,
+        families,
+        make_bias,
+        make_gain,
+        make_inputs,
+        read_capture,
+        write_capture,
+    )
+    from precision_lab.kernels import Kernel, find_kernel
+    from precision_lab.kernels.torch import Recorded, capture
+    from precision_lab.norm import ErrorReport, Norm, Truth, errors, norms, truth
+    from precision_lab.numbers import Format, format_of, formats
+    from precision_lab.plan import Plan, Step, Steps, emulate, plans, steps
+    from precision_lab.sweeps import Sweep, captured, family, read_results, sweep
+    from precision_lab.table import Table
+    from precision_lab.validation import Comparison, Verdict, compare, probes, validate
+
+ROOMS = {
+    "arithmetic.orders": ("Order", "orders"),
+    "eps": ("EpsAdvice", "EpsComparison", "compare_eps", "recommend_eps"),
+    "exceptions": ("InputError",),
+    "identification": ("Identified", "identify"),
+    "inputs": (
+        "Capture",
+        "Layer",
+        "captures",
+        "families",
+        "make_bias",
+        "make_gain",
+        "make_inputs",
+        "read_capture",
+        "write_capture",
+    ),
+    "kernels": ("Kernel", "find_kernel"),
+    "kernels.torch": ("Recorded", "capture"),
+    "norm": ("ErrorReport", "Norm", "Truth", "errors", "norms", "truth"),
+    "numbers": ("Format", "format_of", "formats"),
+    "plan": ("Plan", "Step", "Steps", "emulate", "plans", "steps"),
+    "sweeps": ("Sweep", "captured", "family", "read_results", "sweep"),
+    "table": ("Table",),
+    "validation": ("Comparison", "Verdict", "compare", "probes", "validate"),
+}
+"""Which room each public name is bound from, when it is first asked for."""
+
+_ROOM_OF = {name: room for room, names in ROOMS.items() for name in names}
 
 __all__ = [
     "Capture",
@@ -71,6 +105,7 @@ __all__ = [
     "plans",
     "probes",
     "read_capture",
+    "read_results",
     "recommend_eps",
     "steps",
     "sweep",
@@ -78,3 +113,17 @@ __all__ = [
     "validate",
     "write_capture",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Bind a public name when it is first asked for: imports that nobody needs cost nothing."""
+    if name not in _ROOM_OF:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(importlib.import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

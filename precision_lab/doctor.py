@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.emulate import emulate
-from precision_lab.formats import MODES, formats
+from precision_lab.exceptions import InputError
 from precision_lab.inputs import captures, families, make_inputs
-from precision_lab.norms import norms
-from precision_lab.plans import plans
-from precision_lab.table import InputError
-from precision_lab.truth import flushes_subnormals, truth
+from precision_lab.norm import norms, truth
+from precision_lab.numbers import MODES, formats
+from precision_lab.plan import emulate, plans
+from precision_lab.processes import flushes_subnormals
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -95,7 +94,11 @@ def examine() -> list[Check]:
 
 def known_answers() -> dict[str, str]:
     """The committed digests by name."""
-    text = resources.files("precision_lab").joinpath("data/known_answers.json").read_text("utf-8")
+    text = (
+        resources.files("precision_lab.inputs.data")
+        .joinpath("known_answers.json")
+        .read_text("utf-8")
+    )
     found: dict[str, str] = json.loads(text)
     return found
 

@@ -7,13 +7,10 @@ such a row takes its name, an alias or the record itself; `Table.find` is that d
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
-
-class InputError(ValueError):
-    """Bad input, told in one sentence that names the value and the nearest right one."""
+from precision_lab.exceptions import InputError, unknown
 
 
 class Named(Protocol):
@@ -26,41 +23,6 @@ class Named(Protocol):
 
 
 T = TypeVar("T", bound=Named)
-
-
-def nearest(name: str, choices: Iterable[str], *, most: int = 3) -> list[str]:
-    """The choices that look most like `name`, best first.
-
-    Parameters
-    ----------
-    name
-        What was asked for.
-    choices
-        The names there are.
-    most
-        How many to give at most.
-
-    Returns
-    -------
-    list of str
-        Never empty where there is a choice: without a likeness, the first few.
-    """
-    choices = list(choices)
-    lowered = {choice.lower(): choice for choice in reversed(choices)}
-    close = difflib.get_close_matches(name.lower(), lowered, n=most, cutoff=0.4)
-    return [lowered[key] for key in close] or choices[:most]
-
-
-def unknown(kind: str, name: object, choices: Iterable[str]) -> InputError:
-    """The error for a name that is in no row: it names the value and the nearest rows."""
-    return InputError(f"unknown {kind} {str(name)!r}: {the_nearest(str(name), choices)}")
-
-
-def the_nearest(name: str, choices: Iterable[str]) -> str:
-    """The nearest choices as the end of a sentence; "" where there is no choice."""
-    near = nearest(name, choices)
-    verb = "nearest is" if len(near) == 1 else "nearest are"
-    return f"the {verb} {', '.join(near)}" if near else ""
 
 
 class Table(Mapping[str, T]):

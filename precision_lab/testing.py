@@ -14,18 +14,16 @@ from __future__ import annotations
 import unittest
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.probes import Probe
-from precision_lab.probes import probes as all_probes
-from precision_lab.validate import default_calls, validate
-from precision_lab.validate.failures import spelt
+from precision_lab.validation import Probe, default_calls, spelt, validate
+from precision_lab.validation import probes as all_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from precision_lab.formats import Format
     from precision_lab.kernels import Kernel
-    from precision_lab.norms import Norm
-    from precision_lab.validate import Failure, Verdict
+    from precision_lab.norm import Norm
+    from precision_lab.numbers import Format
+    from precision_lab.validation import Failure, Verdict
 
 __all__ = ["assert_norm", "watchers"]
 
@@ -49,7 +47,7 @@ def assert_norm(
     Parameters
     ----------
     kernel
-        kernel(x, weight, bias, eps) -> y, as for `precision_lab.validate.validate`.
+        kernel(x, weight, bias, eps) -> y, as for `precision_lab.validation.validate`.
     norm
         ``"rms"`` or ``"layer"``; ``"rms"`` by default, or what the kernel declares.
     format

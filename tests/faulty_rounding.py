@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from precision_lab.conformance import conformance
-from precision_lab.formats import formats
+from precision_lab.numbers.conformance.check import conformance
+from precision_lab.numbers.table import formats
 
 
 def right(values, name, **options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from precision_lab.formats import formats
+from precision_lab.numbers.table import formats
 
 FORMATS = ("bfloat16", "float16", "float32")
 HIDDEN = (7, 15, 576, 769, 4100)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from precision_lab.plan import FOLDED, SHIFTED
-from precision_lab.plans import ONE_PASS, plans
-from precision_lab.switches import CHOICES, FORMAT_SWITCHES
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.plan.plan import FOLDED, ONE_PASS, SHIFTED
+from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES
+from precision_lab.plan.table import plans
 
 FORMATS = ("float32", "bfloat16", "float16", "float8_e4m3fn")
 OUTPUTS = ("float16", "bfloat16")

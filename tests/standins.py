@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
-    from precision_lab.cases import Case
+    from precision_lab.sweeps.case import Case
 
 
 def numbers(case: Case) -> dict[str, Any]:

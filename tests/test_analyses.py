@@ -11,11 +11,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from precision_lab import charts
-from precision_lab.formats import formats
-from precision_lab.inputs import captures
-from precision_lab.report import analyses, load
-from precision_lab.sweep import Sweep, capture, cases_of, sweep
+from precision_lab.inputs.packaged import captures
+from precision_lab.numbers.table import formats
+from precision_lab.report import charts
+from precision_lab.report.library import analyses, load
+from precision_lab.sweeps.execution import cases_of, sweep
+from precision_lab.sweeps.grid import Sweep
+from precision_lab.sweeps.sources import captured
 
 NAMES = list(analyses())
 any_analysis = pytest.mark.parametrize("name", NAMES)
@@ -37,7 +39,7 @@ def small(grid):
             names = [layer.name for layer in captures[source.name].load().layers]
             kept = [name for name in names if "post_attention" not in name]
             kept = list(source.layers) or kept
-            sources.append(capture(source.name, *(kept if source.name == "smollm2" else kept[:2])))
+            sources.append(captured(source.name, *(kept if source.name == "smollm2" else kept[:2])))
         else:
             sources.append(source)
     # Of many scales every other one.

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from conftest import optional
 
-from precision_lab.report import load, measured
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.report import measured
+from precision_lab.report.library import load
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "gpu_check.py"
 

@@ -54,7 +54,7 @@ def test_the_names_that_scripts_call_are_public():
     assert set() == named - set(precision_lab.__all__)
     for name in ("compare", "identify", "validate"):
         assert callable(getattr(precision_lab, name))
-    from precision_lab.validate import comparing
+    from precision_lab.validation import comparison as comparing
 
     assert comparing.compare is precision_lab.compare
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from precision_lab import cli
-from precision_lab.formats import formats
+from precision_lab.numbers.table import formats
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -164,7 +164,7 @@ def test_the_number_of_formats_is_right():
 
 def test_the_analyses_named_exist():
     """The analyses in the text are those that the report runs."""
-    from precision_lab.report import analyses
+    from precision_lab.report.library import analyses
 
     text = README.read_text(encoding="utf-8")
     assert [name for name in analyses() if f"`{name}`" not in text] == []

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from precision_lab.table import InputError, Table, nearest, unknown
+from precision_lab.exceptions import InputError, nearest, unknown
+from precision_lab.table import Table
 
 
 @dataclass(frozen=True)

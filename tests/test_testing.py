@@ -15,10 +15,10 @@ import pytest
 from conftest import optional
 
 from precision_lab import InputError, emulate
-from precision_lab.kernels.specimens import specimens
-from precision_lab.probes import probes
 from precision_lab.report.verdicts import document, page
 from precision_lab.testing import assert_norm, watchers
+from precision_lab.validation.probe_table import probes
+from precision_lab.validation.specimens.table import specimens
 
 pytest_plugins = ["pytester"]
 

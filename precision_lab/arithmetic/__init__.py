@@ -1,4 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to compute: each offers the same few operations, and none knows a norm."""
+"""Ways to compute: each offers the same few operations (`protocol`), with what it proves of them.
+
+It must not know a norm.
+"""
 
 from __future__ import annotations
+
+from precision_lab.arithmetic.ball import NEGLIGIBLE, Ball, DoubleDoubleBalls, Float64Balls
+from precision_lab.arithmetic.emulated import Emulated
+from precision_lab.arithmetic.integers import (
+    Dyadic,
+    Row,
+    bracket,
+    dyadic,
+    enclosure_to_odd,
+    to_nearest,
+)
+from precision_lab.arithmetic.intervals import Intervals, decide, ends
+from precision_lab.arithmetic.protocol import Arithmetic
+
+__all__ = [
+    "NEGLIGIBLE",
+    "Arithmetic",
+    "Ball",
+    "DoubleDoubleBalls",
+    "Dyadic",
+    "Emulated",
+    "Float64Balls",
+    "Intervals",
+    "Row",
+    "bracket",
+    "decide",
+    "dyadic",
+    "enclosure_to_odd",
+    "ends",
+    "to_nearest",
+]

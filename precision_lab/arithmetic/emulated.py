@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precision_lab.arithmetic import odd
-from precision_lab.formats import MODES, OVERFLOW_POLICIES, Format, formats
-from precision_lab.table import InputError, unknown
+from precision_lab.exceptions import InputError, unknown
+from precision_lab.numbers import MODES, OVERFLOW_POLICIES, Format, formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike
 
-    from precision_lab.reduce import Order
+    from precision_lab.arithmetic.orders.order import Order
 
 Values: TypeAlias = NDArray[np.floating[Any]]
 Floats: TypeAlias = NDArray[np.float64]

@@ -166,7 +166,7 @@ def bracket(compare: Callable[[float], int], guess: float) -> tuple[float, float
     return float_of(low), float_of(high)
 
 
-def to_odd(enclosure: tuple[float, float]) -> float:
+def enclosure_to_odd(enclosure: tuple[float, float]) -> float:
     """Of two neighbours the one whose last bit is 1; infinity counts as even."""
     low, high = enclosure
     if low == high:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from precision_lab import __version__
-from precision_lab.results_file import StoppedError
-from precision_lab.table import InputError, the_nearest
+from precision_lab.exceptions import InputError, the_nearest
+from precision_lab.sweeps.results import StoppedError
+from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ import re
 
 import click
 
-from precision_lab.table import the_nearest
+from precision_lab.exceptions import the_nearest
 
 NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
 

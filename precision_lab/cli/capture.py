@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from precision_lab.cli.output import as_json, columns, emit
-from precision_lab.recording import ROWS, SUFFIX, Recorded, capture
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.kernels.torch import ROWS, SUFFIX, Recorded, capture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,8 +66,8 @@ def command(model: str, *, given: str, out: str, rows: int, only: str, as_json: 
 def _recorded(model: str, given: str, *, rows: int, only: str) -> Recorded:
     """The model of this name, run on the input of that name."""
     from precision_lab.cli.modules import made_module
-    from precision_lab.kernels import RefusedError, findable, guarded, load_values
-    from precision_lab.kernels import torch as bridge
+    from precision_lab.kernels.torch import tensors as bridge
+    from precision_lab.processes import RefusedError, findable, guarded, load_values
 
     bridge.version("cpu")
     import torch

@@ -19,10 +19,10 @@ from precision_lab.cli.judging import (
     words,
 )
 from precision_lab.cli.output import as_json, columns, emit
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
-    from precision_lab.validate.comparing import Comparison
+    from precision_lab.validation import Comparison
 
 HELP = f"""\
 Call A and B with the same probes: the share of equal bits, the largest difference in ulp.
@@ -66,7 +66,7 @@ def command(
         raise InputError(
             f"name a kernel beside {first}, or give two devices, as --device cpu --device cuda"
         )
-    from precision_lab.validate.comparing import compare
+    from precision_lab.validation import compare
 
     found = compare(
         first,

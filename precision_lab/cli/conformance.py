@@ -32,8 +32,7 @@ def command(
     f(values, format_name) -> float64 array. Without it, this package's own rounding is checked, in
     every mode and under both overflow policies. Exit code 1 if anything is wrong.
     """
-    from precision_lab.conformance import conformance
-    from precision_lab.conformance.points import SOURCES
+    from precision_lab.numbers.conformance import SOURCES, conformance
 
     report = conformance(
         function, formats=targets or None, modes=modes or None, sources=sources or SOURCES

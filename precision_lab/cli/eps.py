@@ -12,7 +12,7 @@ import click
 
 from precision_lab.cli.judging import real
 from precision_lab.cli.output import columns, emit
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
     from precision_lab.eps import EpsAdvice
@@ -146,7 +146,7 @@ def _ports(
 def _found(*names: str) -> list[Any]:
     """The models of these names: a torch module as what it says of itself, others as they are."""
     from precision_lab.cli.modules import named_modules, names_module
-    from precision_lab.eps.models import find
+    from precision_lab.eps import find
 
     modules = [name for name in names if names_module(name)]
     if not modules:
@@ -158,7 +158,7 @@ def _found(*names: str) -> list[Any]:
 
 def _list(*, as_json: bool) -> None:
     """The known models."""
-    from precision_lab.known_models import known_models
+    from precision_lab.models import known_models
 
     if as_json:
         emit(
@@ -204,7 +204,7 @@ def _default(default: float | None, eps: float) -> str:
 
 def _page(advice: EpsAdvice, path: str) -> None:
     from precision_lab.files import replace_file
-    from precision_lab.report.eps_page import eps_html
+    from precision_lab.report import eps_html
 
     line = shlex.join(["precision-lab", *sys.argv[1:]])
     replace_file(path, [eps_html(advice, command=line).encode()])

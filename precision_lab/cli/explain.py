@@ -15,8 +15,8 @@ import numpy as np
 from precision_lab.cli import numbers
 from precision_lab.cli.arguments import NumberCommand
 from precision_lab.cli.output import as_json, columns, emit, facts
-from precision_lab.formats import MODES, OVERFLOW_POLICIES, Format, formats
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.numbers import MODES, OVERFLOW_POLICIES, Format, formats
 
 CODE = re.compile(r"0x[0-9a-f]+|0b[01]+", re.IGNORECASE)
 

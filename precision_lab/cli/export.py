@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from precision_lab.cli.output import columns
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 # What an export is never called, and what stands beside results files.
 SOURCES = (".toml", ".py", ".sqlite")
@@ -36,9 +36,8 @@ def command(file: str | None, *, wanted: str | None, out: str | None, listed: bo
         return
     if file is None:
         raise InputError("name a results file, as in precision-lab export eps.sqlite")
-    from precision_lab.export import WRITERS, export
     from precision_lab.files import replace_file
-    from precision_lab.reader import opened
+    from precision_lab.sweeps.results import WRITERS, export, opened
 
     ending = Path(out).suffix.removeprefix(".") if out else ""
     name = wanted or (ending if ending in WRITERS else "csv")

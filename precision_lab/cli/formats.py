@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from precision_lab.cli.output import as_json, columns, emit
-from precision_lab.formats import Format, formats
+from precision_lab.numbers import Format, formats
 
 HEADER = (
     "format", "also", "bits", "p", "emin", "emax", "largest", "tiny", "smallest", "2^-p", "past it",

@@ -11,7 +11,7 @@ from precision_lab.cli.judging import CLAIMS, KERNEL, TIME_LIMIT, options, real,
 from precision_lab.cli.output import as_json, columns, emit
 
 if TYPE_CHECKING:
-    from precision_lab.identify import Identified
+    from precision_lab.identification import Identified
 
 HELP = f"""\
 Find the plan whose outputs are KERNEL's, bit for bit, or else the nearest.
@@ -46,8 +46,8 @@ def command(
     as_json: bool,
 ) -> None:
     """See HELP, which click shows."""
-    from precision_lab.validate.identifying import identify_opened
-    from precision_lab.validate.opening import claims, opened
+    from precision_lab.identification import identify_opened
+    from precision_lab.kernels.running import claims, opened
 
     with opened(
         kernel, norm=norm, framework=framework, device=device, isolate=True,
@@ -68,7 +68,7 @@ def command(
 
 def sentence(name: str, found: list[Identified]) -> str:
     """What came out, in one sentence."""
-    from precision_lab.identify import LIKELY, rivals
+    from precision_lab.identification import LIKELY, rivals
 
     best = found[0]
     if best.exact:
@@ -96,7 +96,7 @@ def _share(share: float) -> str:
 
 
 def _show(found: list[Identified]) -> None:
-    from precision_lab.identify import LIKELY, rivals
+    from precision_lab.identification import LIKELY, rivals
 
     best = found[0]
     if best.share < LIKELY:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from precision_lab.cli import numbers
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from precision_lab.files import Capture
+    from precision_lab.inputs import Capture
 
     Function = Callable[..., Any]
 

@@ -19,7 +19,7 @@ def command(out: str, files: tuple[str, ...], *, as_json: bool) -> None:
 
     All must be of the same sweep, measured by the same code. The files IN stay as they are.
     """
-    from precision_lab.merging import merge
+    from precision_lab.sweeps.results import merge
 
     found = merge(out, files)
     if as_json:

@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,8 @@ def named_modules(*wheres: str) -> Iterator[list[Any]]:
     InputError
         If torch is missing, or a name is none of a module, or of what makes one.
     """
-    from precision_lab.kernels import findable, load_values
-    from precision_lab.kernels import torch as bridge
+    from precision_lab.kernels.torch import tensors as bridge
+    from precision_lab.processes import findable, load_values
 
     bridge.version("cpu")
     found = load_values(*wheres)
@@ -56,7 +56,7 @@ def made_module(where: str, found: Any) -> Any:
     """
     import torch
 
-    from precision_lab.kernels import RefusedError, guarded
+    from precision_lab.processes import RefusedError, guarded
 
     if isinstance(found, torch.nn.Module):
         return found

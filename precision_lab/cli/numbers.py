@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.formats import Format, formats
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.numbers import Format, formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

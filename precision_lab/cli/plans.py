@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from precision_lab.arithmetic.orders import RULES, orders
 from precision_lab.cli import plans_diff
 from precision_lab.cli.meanings import meanings
 from precision_lab.cli.output import as_json, columns, emit, facts
-from precision_lab.plans import DEFINITION, SWITCHES, Plan, plans
-from precision_lab.reduce import RULES, orders
-from precision_lab.switches import CHOICES, FORMAT_SWITCHES
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.plan import CHOICES, DEFINITION, FORMAT_SWITCHES, SWITCHES, Plan, plans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,14 +9,13 @@ import click
 
 from precision_lab.cli import numbers, rows
 from precision_lab.cli.output import as_json, columns, emit, facts
-from precision_lab.cli.plan_words import words
-from precision_lab.plans import Plan, plans
+from precision_lab.plan import Plan, plans, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from precision_lab.formats import Format
-    from precision_lab.plan_differences import Example, PlanDifferences
+    from precision_lab.identification import Example, PlanDifferences
+    from precision_lab.numbers import Format
 
 MOST_VALUES = 24
 """So many elements of an input are printed."""
@@ -36,7 +35,7 @@ def command(one: str, other: str, *, norm: str | None, held: str, as_json: bool)
     The input is the smallest that a search among simple and random rows finds. Where it finds
     none, that is no proof, unless the switches mean the same.
     """
-    from precision_lab.plan_differences import differences
+    from precision_lab.identification import differences
 
     found = differences(named(one), named(other), norm=norm, format=held)
     if as_json:

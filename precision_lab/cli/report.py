@@ -41,8 +41,8 @@ def command(
     A run that was stopped goes on where it was, and what was measured is used again. Exit code 1 if
     an analysis failed; one whose optional package is missing says so on its page and is no failure.
     """
-    from precision_lab.progress import show
     from precision_lab.report import report
+    from precision_lab.sweeps import show
 
     result = report(
         analyses,

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from precision_lab.bounds import STEPS
-from precision_lab.cases import PLACES, Case
 from precision_lab.cli.meanings import meanings
-from precision_lab.errors import ErrorReport
-from precision_lab.frames import CASE
-from precision_lab.measure import ERRORS
-from precision_lab.plans import SWITCHES, Plan
+from precision_lab.norm import ErrorReport
+from precision_lab.plan import SWITCHES, Plan
+from precision_lab.plan.bounds import STEPS
+from precision_lab.sweeps import ERRORS, PLACES, Case
+from precision_lab.sweeps.results import CASE
 
 INPUTS = {
     "input": "The family or the capture.",

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from precision_lab.cli import numbers
-from precision_lab.files.captures import FOREIGN
-from precision_lab.formats import formats
-from precision_lab.inputs import capture_file, captures
-from precision_lab.sources import SUFFIX, looks_like_path
-from precision_lab.table import InputError, unknown
+from precision_lab.exceptions import InputError, unknown
+from precision_lab.inputs import FOREIGN, capture_file, captures
+from precision_lab.numbers import formats
+from precision_lab.sweeps import SUFFIX, looks_like_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from precision_lab.files import Capture, Layer
-    from precision_lab.formats import Format
+    from precision_lab.inputs import Capture, Layer
+    from precision_lab.numbers import Format
 
     Vector = NDArray[np.floating]
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from precision_lab.cli import numbers, rows
 from precision_lab.cli.output import as_json, columns, emit, facts
-from precision_lab.formats import Format, formats
-from precision_lab.plans import Plan, plans
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.numbers import Format, formats
+from precision_lab.plan import Plan, plans
 
 if TYPE_CHECKING:
     from precision_lab.cli.rows import Row
-    from precision_lab.steps import Account, Steps
+    from precision_lab.plan import Account, Steps
 
 SET = "Change a switch; `precision-lab plans --switches` lists them, with their values."
 FLAGS = {"source": "--input", "place": "--row", "parameters": "--parameter"}
@@ -78,7 +78,7 @@ def command(
     `over` counts results that left the range; `cost` is the error of the output, in its ulp, if
     that step alone is rounded.
     """
-    from precision_lab.steps import steps
+    from precision_lab.plan import steps
 
     given = {
         name

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from precision_lab.cli.output import as_json, emit, facts
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from precision_lab.sweep import CaseError, Failed, Run
+    from precision_lab.sweeps import CaseError, Failed, Run
 
 SUFFIX = ".sqlite"
 SHARD = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
@@ -61,10 +61,9 @@ def command(
     each kernel that failed is named: exit code 2 if all of them raised or gave no output, 1 if one
     ended its process or hung.
     """
-    from precision_lab.config import read_config
-    from precision_lab.progress import show
-    from precision_lab.results_file import OtherResultsError
-    from precision_lab.sweep import CaseError, run
+    from precision_lab.sweeps import CaseError, run, show
+    from precision_lab.sweeps.config import read_config
+    from precision_lab.sweeps.results import OtherResultsError
 
     part = read_shard(shard)
     found = read_config(config, many=yes)

@@ -12,12 +12,12 @@ import numpy as np
 from precision_lab.cli import numbers
 from precision_lab.cli.arguments import NumberCommand
 from precision_lab.cli.output import as_json, columns, emit
-from precision_lab.formats import formats
-from precision_lab.norms import norms
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.norm import norms
+from precision_lab.numbers import formats
 
 if TYPE_CHECKING:
-    from precision_lab.truth import Truth
+    from precision_lab.norm import Truth
 
 SHOWN = ("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 DIGITS = 30
@@ -60,7 +60,7 @@ def command(
     the input format. The exact values are mpmath's, every digit right. The last line says what
     proved the roundings: float64 balls, double-double balls or integers.
     """
-    from precision_lab.truth import truth
+    from precision_lab.norm import truth
 
     held = formats[input_format]
     row = [*values, *(numbers.split(read_file(path)) if path else [])]
@@ -100,7 +100,7 @@ def read_file(path: str) -> str:
 
 def exact(found: Truth) -> list[str]:
     """The exact values: thirty digits, or what IEEE arithmetic has where there is no number."""
-    from precision_lab.textbook import decimal
+    from precision_lab.norm import decimal
 
     if found.inputs.x.shape[1] > LONGEST:
         pairs = zip(found.value, found.radius, strict=True)

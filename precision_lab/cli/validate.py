@@ -23,11 +23,11 @@ from precision_lab.cli.judging import (
     words,
 )
 from precision_lab.cli.output import as_json, columns, emit
-from precision_lab.files.writing import check_file, check_folder
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.files import check_file, check_folder
 
 if TYPE_CHECKING:
-    from precision_lab.validate import Verdict
+    from precision_lab.validation import Verdict
 
 HELP = f"""\
 Judge KERNEL with no tolerance guessed: could a sound computation have given these outputs?
@@ -92,7 +92,7 @@ def command(
         check_file(html)
     if reproducer is not None:
         check_folder(reproducer)
-    from precision_lab.validate import validate
+    from precision_lab.validation import validate
 
     verdict = validate(
         kernel,
@@ -128,7 +128,7 @@ def command(
 
 
 def _list(*, as_json: bool) -> None:
-    from precision_lab.probes import probes
+    from precision_lab.validation import probes
 
     if as_json:
         emit(
@@ -149,7 +149,7 @@ def _list(*, as_json: bool) -> None:
 
 def _page(verdict: Verdict, path: str) -> None:
     from precision_lab.files import replace_file
-    from precision_lab.report.verdict_page import verdict_html
+    from precision_lab.report import verdict_html
 
     line = shlex.join(["precision-lab", *sys.argv[1:]])
     replace_file(path, [verdict_html(verdict, command=line).encode()])
@@ -157,7 +157,7 @@ def _page(verdict: Verdict, path: str) -> None:
 
 
 def _reproduce(verdict: Verdict, folder: str, kernel: str, *, framework: str, device: str) -> None:
-    from precision_lab.validate.reproducer import write_reproducer
+    from precision_lab.validation import write_reproducer
 
     script = write_reproducer(verdict, folder, kernel=kernel, framework=framework, device=device)
     if script is None:

@@ -9,7 +9,7 @@ import click
 
 from precision_lab.cli.judging import CALLS, CLAIMS, options, real, reals, wholes, words
 from precision_lab.cli.output import as_json, emit
-from precision_lab.table import InputError, the_nearest
+from precision_lab.exceptions import InputError, the_nearest
 
 
 class Pair(click.Group):
@@ -63,7 +63,7 @@ def write(
     A call cNNN is the tensors cNNN.x, cNNN.eps, and cNNN.weight and cNNN.bias where it has them.
     Its output goes into hSIZE.y.safetensors, beside hSIZE.safetensors, as cNNN.y.
     """
-    from precision_lab.vectors import write_vectors
+    from precision_lab.validation.vectors import write_vectors
 
     written = write_vectors(
         folder,
@@ -108,7 +108,7 @@ def check(
     as_json: bool,
 ) -> None:
     """Judge the outputs in DIR. Exit code 1 if anything is wrong, 2 if outputs are missing."""
-    from precision_lab.vectors import check_vectors
+    from precision_lab.validation.vectors import check_vectors
 
     if name is not None and not (name.strip() and name.isprintable()):
         raise InputError(f"{name!r} is no name: give printable characters")

@@ -19,9 +19,9 @@ from precision_lab.eps.subject import Subject, subject
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from precision_lab.formats import Format
-    from precision_lab.norms import Norm
-    from precision_lab.plans import Plan
+    from precision_lab.norm import Norm
+    from precision_lab.numbers import Format
+    from precision_lab.plan import Plan
 
 KEEP, CHANGE, IMPOSSIBLE = "keep", "change", "impossible"
 

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.emulate import emulate
 from precision_lab.eps.evidence import LayerEvidence, seen
-from precision_lab.eps.losses import Losses
-from precision_lab.errors import errors
-from precision_lab.formats import formats
-from precision_lab.truth import truth
+from precision_lab.eps.lost_rows import Losses
+from precision_lab.norm import errors, truth
+from precision_lab.numbers import formats
+from precision_lab.plan import emulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from precision_lab.formats import Format
-    from precision_lab.plans import Plan
+    from precision_lab.numbers import Format
+    from precision_lab.plan import Plan
 
 WIDE = ("square_format", "sum_format", "eps_format", "reciprocal_format")
 """What a statistic in float32 is computed in."""

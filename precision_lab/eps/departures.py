@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.eps.effects import effective
-from precision_lab.eps.exact import ExactRow, exact_row
+from precision_lab.eps.exact_rows import ExactRow, exact_row
 from precision_lab.eps.places import denominators
+from precision_lab.eps.representable import effective
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.eps.evidence import LayerEvidence
-    from precision_lab.formats import Format
-    from precision_lab.plans import Plan
+    from precision_lab.numbers import Format
+    from precision_lab.plan import Plan
 
     Floats = NDArray[np.float64]
 

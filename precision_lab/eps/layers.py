@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.arithmetic.emulated import Emulated
-from precision_lab.emulate import emulate
+from precision_lab.arithmetic import Emulated
 from precision_lab.eps.departures import Departures
-from precision_lab.eps.effects import effective, grid_of
-from precision_lab.eps.intervals import Bound, Interval, interval
-from precision_lab.eps.losses import Losses
+from precision_lab.eps.interval import Bound, Interval, interval
+from precision_lab.eps.lost_rows import Losses
 from precision_lab.eps.places import grows_past, growth, shrinks, shrinks_past
-from precision_lab.formats import formats
+from precision_lab.eps.representable import effective, grid_of
+from precision_lab.numbers import formats
+from precision_lab.plan import emulate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.eps.evidence import LayerEvidence
-    from precision_lab.plans import Plan
+    from precision_lab.plan import Plan
 
     Floats = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from precision_lab.eps.evidence import check_held, together
 from precision_lab.eps.layers import LayerCase
-from precision_lab.eps.models import find, limited_eps
+from precision_lab.eps.model_lookup import find, limited_eps
 from precision_lab.eps.subject import Subject, subject
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.eps.evidence import LayerEvidence
-    from precision_lab.formats import Format
-    from precision_lab.plans import Plan
+    from precision_lab.numbers import Format
+    from precision_lab.plan import Plan
 
     Floats = NDArray[np.float64]
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.eps.effects import grid_of
 from precision_lab.eps.evidence import LayerEvidence, assumed, seen
-from precision_lab.eps.models import Given, find, limited_eps
-from precision_lab.formats import Format, formats
-from precision_lab.plans import Plan, plans
-from precision_lab.table import InputError
+from precision_lab.eps.model_lookup import Given, find, limited_eps
+from precision_lab.eps.representable import grid_of
+from precision_lab.exceptions import InputError
+from precision_lab.numbers import Format, formats
+from precision_lab.plan import Plan, plans
 
 if TYPE_CHECKING:
-    from precision_lab.norms import Norm
+    from precision_lab.norm import Norm
 
 OWN = {"rms": "hf-llama", "layer": "torch-layer-norm"}
 """The plan of a model of which only the norm is known."""

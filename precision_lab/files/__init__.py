@@ -1,32 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every reader of outside data, with its limits, and the one way a file is written."""
+"""What others wrote, read with limits and without trust, and the one way a file is written.
+
+It must not know what a norm, a plan or a number format is.
+"""
 
 from __future__ import annotations
 
-from precision_lab.files.captures import Capture, Layer, read_capture, write_capture
-from precision_lab.files.gains import read_gains
-from precision_lab.files.model_configs import ModelConfig, read_model_config
 from precision_lab.files.numbers import number
+from precision_lab.files.opening import named, read_object
 from precision_lab.files.safetensors import (
+    DTYPES,
     FILE_LIMIT,
     HEADER_LIMIT,
+    read_chosen,
     read_safetensors,
     write_safetensors,
 )
-from precision_lab.files.writing import replace_file
+from precision_lab.files.writing import check_file, check_folder, replace_file
 
 __all__ = [
+    "DTYPES",
     "FILE_LIMIT",
     "HEADER_LIMIT",
-    "Capture",
-    "Layer",
-    "ModelConfig",
+    "check_file",
+    "check_folder",
+    "named",
     "number",
-    "read_capture",
-    "read_gains",
-    "read_model_config",
+    "read_chosen",
+    "read_object",
     "read_safetensors",
     "replace_file",
-    "write_capture",
     "write_safetensors",
 ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 HEXADECIMAL = re.compile(

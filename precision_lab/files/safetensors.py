@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from precision_lab.exceptions import InputError, unknown
 from precision_lab.files.opening import named, opened
 from precision_lab.files.writing import replace_file
-from precision_lab.table import InputError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

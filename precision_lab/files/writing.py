@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

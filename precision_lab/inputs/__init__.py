@@ -1,19 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of norms: synthetic families, gains and biases, and the captures of real models."""
+"""Rows: synthetic families, gains and biases, and the captured activations of real models.
+
+It must not know what is computed from them.
+"""
 
 from __future__ import annotations
 
 from precision_lab.inputs.capture_files import CaptureFile, capture_file
-from precision_lab.inputs.families import Family, families, make_inputs
+from precision_lab.inputs.draws import Draws
 from precision_lab.inputs.packaged import PackagedCapture, captures
 from precision_lab.inputs.parameters import Vector, biases, gains, make_bias, make_gain
+from precision_lab.inputs.recorded import (
+    FOREIGN,
+    Capture,
+    Layer,
+    by_number,
+    read_capture,
+    short_decimal,
+    write_capture,
+)
+from precision_lab.inputs.synthetic import MOST, Family, families, make_inputs
 
 __all__ = [
+    "FOREIGN",
+    "MOST",
+    "Capture",
     "CaptureFile",
+    "Draws",
     "Family",
+    "Layer",
     "PackagedCapture",
     "Vector",
     "biases",
+    "by_number",
     "capture_file",
     "captures",
     "families",
@@ -21,4 +40,7 @@ __all__ = [
     "make_bias",
     "make_gain",
     "make_inputs",
+    "read_capture",
+    "short_decimal",
+    "write_capture",
 ]

@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from precision_lab.files import Capture, read_capture
+from precision_lab.exceptions import InputError
 from precision_lab.inputs.packaged import lock
-from precision_lab.table import InputError
+from precision_lab.inputs.recorded import Capture, read_capture
 
 if TYPE_CHECKING:
     import os

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.table import InputError
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -139,18 +137,3 @@ def tree_sum(x: Array) -> Array:
         width //= 2
         total = total[..., :width] + total[..., width:]
     return total[..., 0]
-
-
-def whole(name: str, value: object, low: int, high: int) -> int:
-    """A whole number between limits, checked at the door.
-
-    Raises
-    ------
-    InputError
-        If it is none (True is none) or lies outside.
-    """
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise InputError(f"{name} is {value!r}: give a whole number, {low} or more")
-    if not low <= value <= high:
-        raise InputError(f"{name} is {value}: give a whole number from {low} to {high}")
-    return int(value)

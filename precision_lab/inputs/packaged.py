@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from precision_lab.files import Capture, read_capture
+from precision_lab.inputs.recorded import Capture, read_capture
 from precision_lab.table import Table
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.inputs.draws import Draws, whole
+from precision_lab.exceptions import whole
+from precision_lab.inputs.draws import Draws
 from precision_lab.table import Table
 
 if TYPE_CHECKING:

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from precision_lab import canonical
-from precision_lab.emulate import emulate
-from precision_lab.kernels import onnx_kernels, torch_modules
-from precision_lab.kernels import torch as bridge
+from precision_lab import canonical_json as canonical
+from precision_lab.exceptions import InputError
 from precision_lab.kernels.declared import Adapted
 from precision_lab.kernels.kernel import (
     DEVICES,
@@ -24,12 +22,13 @@ from precision_lab.kernels.kernel import (
     check_callable,
     check_choice,
 )
-from precision_lab.kernels.loading import load
-from precision_lab.kernels.neighbours import digest
-from precision_lab.kernels.torch_layouts import in_any_layout
-from precision_lab.norms import norms
-from precision_lab.plans import plans
-from precision_lab.table import InputError
+from precision_lab.kernels.onnx import kernels as onnx_kernels
+from precision_lab.kernels.torch import modules as torch_modules
+from precision_lab.kernels.torch import tensors as bridge
+from precision_lab.kernels.torch.layouts import in_any_layout
+from precision_lab.norm import norms
+from precision_lab.plan import emulate, plans
+from precision_lab.processes import digest, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

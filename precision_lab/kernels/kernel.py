@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.formats import format_of
-from precision_lab.kernels import torch as bridge
+from precision_lab.exceptions import InputError, unknown
 from precision_lab.kernels.declared import NOTHING, Declared
-from precision_lab.kernels.loading import RefusedError, findable, guarded, said
-from precision_lab.kernels.processor import put_back, rounding_kept
-from precision_lab.kernels.torch_layouts import LayoutError
-from precision_lab.table import InputError, unknown
-from precision_lab.truth import flushes_subnormals
+from precision_lab.kernels.torch import tensors as bridge
+from precision_lab.kernels.torch.layouts import LayoutError
+from precision_lab.numbers import format_of
+from precision_lab.processes import (
+    RefusedError,
+    findable,
+    flushes_subnormals,
+    guarded,
+    put_back,
+    rounding_kept,
+    said,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

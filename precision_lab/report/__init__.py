@@ -4,11 +4,26 @@
 from __future__ import annotations
 
 from precision_lab.report.build import ReportResult, report
+from precision_lab.report.eps_page import eps_html, shrink_chart
 from precision_lab.report.library import Analysis, analyses, load
 from precision_lab.report.page import Page
 from precision_lab.report.tables import Cell, Table
 from precision_lab.report.twin import rows_of
+from precision_lab.report.verdict_page import verdict_html
+from precision_lab.report.verdicts import write_verdicts
 
 __all__ = [
-    "Analysis", "Cell", "Page", "ReportResult", "Table", "analyses", "load", "report", "rows_of",
-]  # fmt: skip
+    "Analysis",
+    "Cell",
+    "Page",
+    "ReportResult",
+    "Table",
+    "analyses",
+    "eps_html",
+    "load",
+    "report",
+    "rows_of",
+    "shrink_chart",
+    "verdict_html",
+    "write_verdicts",
+]

@@ -16,22 +16,21 @@ from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import canonical
-from precision_lab.inputs.draws import whole
+from precision_lab import canonical_json as canonical
+from precision_lab.exceptions import InputError, unknown, whole
 from precision_lab.report import library, measured, place
 from precision_lab.report import page as pages
 from precision_lab.report.page import Page
-from precision_lab.results_file import OtherResultsError, StoppedError, set_aside
-from precision_lab.sweep import MOST_JOBS, sweep
-from precision_lab.table import InputError, unknown
+from precision_lab.sweeps import MOST_JOBS, sweep
+from precision_lab.sweeps.results import OtherResultsError, StoppedError, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from precision_lab.progress import Progress
     from precision_lab.report.library import Analysis
+    from precision_lab.sweeps import Progress
 
     Show = Callable[[str], AbstractContextManager[Progress]]
 
@@ -92,7 +91,7 @@ def report(
     jobs
         Processes that measure; by default one a core.
     progress
-        From a label, a context that shows progress: `precision_lab.progress.show`.
+        From a label, a context that shows progress: `precision_lab.sweeps.progress.show`.
     notice
         Called with one line where earlier results are moved aside.
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from precision_lab.charts import Chart, number, percent, shrinks, svg
-from precision_lab.eps.evidence import counted
-from precision_lab.eps.findings import HARM, NOTE, by_code
-from precision_lab.formats import formats
+from precision_lab.eps import HARM, NOTE, by_code, counted
+from precision_lab.numbers import formats
+from precision_lab.report.charts.drawing import Chart, svg
+from precision_lab.report.charts.shrink_chart import shrinks
+from precision_lab.report.charts.words import number, percent
 from precision_lab.report.page import template
 from precision_lab.report.tables import Cell, Table
 from precision_lab.versions import __version__
@@ -21,8 +22,7 @@ from precision_lab.versions import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from precision_lab.eps import EpsAdvice, Finding
-    from precision_lab.eps.layers import LayerAdvice
+    from precision_lab.eps import EpsAdvice, Finding, LayerAdvice
 
 FEWEST, MOST = -9.0, -2.0
 """Powers of ten of eps between which the figure always reaches."""

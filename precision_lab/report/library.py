@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import precision_lab
-from precision_lab.table import InputError, unknown
+from precision_lab.exceptions import InputError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from precision_lab.charts import Chart
+    from precision_lab.report.charts.drawing import Chart
     from precision_lab.report.tables import Table
 
 # The order in which the index asks them: from one element to a whole model. Others come after.

@@ -17,10 +17,10 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import __version__
+from precision_lab.exceptions import InputError
 from precision_lab.files import replace_file
 from precision_lab.report import library, twin
-from precision_lab.table import InputError
+from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,7 +109,7 @@ def _digest(rows: Any) -> str:
 
 def main(names: Sequence[str]) -> int:
     """Measure each analysis named and keep its rows; give the exit code."""
-    from precision_lab.progress import show
+    from precision_lab.sweeps import show
 
     if not names:
         sys.stderr.write("usage: python -m precision_lab.report NAME …\n")

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import jinja2
 from markupsafe import Markup
 
-from precision_lab import __version__
-from precision_lab.charts.words import number
-from precision_lab.formats import formats
-from precision_lab.plans import plans
+from precision_lab.numbers import formats
+from precision_lab.plan import plans
+from precision_lab.report.charts.words import number
 from precision_lab.report.tables import worst_table
+from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
 
-    from precision_lab.charts import Chart
+    from precision_lab.report.charts.drawing import Chart
     from precision_lab.report.tables import Table
 
 MOST_LETTERS = 240

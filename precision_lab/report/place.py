@@ -10,13 +10,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import reader
-from precision_lab.charts import Chart, svg
+from precision_lab.exceptions import InputError
 from precision_lab.files import replace_file
 from precision_lab.report import page as pages
 from precision_lab.report import twin as twins
-from precision_lab.results_file import OtherResultsError, look
-from precision_lab.table import InputError
+from precision_lab.report.charts.drawing import Chart, svg
+from precision_lab.sweeps.results import OtherResultsError, look, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from precision_lab.charts.words import number, power
-from precision_lab.report.twin import short
+from precision_lab.report.charts.words import number, power
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -161,3 +160,22 @@ def _number(value: float) -> str:
     """A parameter: far from 1 a power of two reads better as such."""
     mantissa, exponent = math.frexp(value)
     return power(exponent - 1) if mantissa == 0.5 and abs(exponent) > 4 else number(value)
+
+
+def short(text: str) -> str:
+    """A float in hexadecimal without its trailing zeros.
+
+    Parameters
+    ----------
+    text
+        As `float.hex` writes it.
+
+    Examples
+    --------
+    >>> short("0x1.8000000000000p+4"), short("0x0.0p+0"), short("nan")
+    ('0x1.8p+4', '0x0p+0', 'nan')
+    """
+    mantissa, separator, exponent = text.partition("p")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return mantissa + separator + exponent

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.report.tables import short
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -163,25 +165,6 @@ def _plain(value: Any, *, hexadecimal: bool) -> Any:
     if hexadecimal and isinstance(value, str):
         return " ".join(short(word) for word in value.split(" "))
     return value
-
-
-def short(text: str) -> str:
-    """A float in hexadecimal without its trailing zeros.
-
-    Parameters
-    ----------
-    text
-        As `float.hex` writes it.
-
-    Examples
-    --------
-    >>> short("0x1.8000000000000p+4"), short("0x0.0p+0"), short("nan")
-    ('0x1.8p+4', '0x0p+0', 'nan')
-    """
-    mantissa, separator, exponent = text.partition("p")
-    if "." in mantissa:
-        mantissa = mantissa.rstrip("0").rstrip(".")
-    return mantissa + separator + exponent
 
 
 def _lines(part: Any) -> str:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from precision_lab.charts import Chart, signed, svg
+from precision_lab.report.charts.drawing import Chart, svg
+from precision_lab.report.charts.signed_chart import signed
 from precision_lab.report.page import template
 from precision_lab.report.tables import Table
-from precision_lab.validate.failures import hexed
+from precision_lab.validation import hexed
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from precision_lab.validate import Failure, Verdict
+    from precision_lab.validation import Failure, Verdict
 
 LONGEST = 64
 """Values of a row of a shrunk input that are written out."""

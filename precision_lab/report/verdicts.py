@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from precision_lab.exceptions import InputError
 from precision_lab.files import replace_file
 from precision_lab.report.page import template
 from precision_lab.report.tables import Cell, Table
-from precision_lab.table import InputError
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 SCHEMA = "precision_lab.verdicts/1"
 
 
-def write(path: str, verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> None:
+def write_verdicts(
+    path: str, verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True
+) -> None:
     """Write verdicts to a file, whole or not at all; its folder is made.
 
     Parameters

@@ -11,9 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from precision_lab.inputs import make_inputs
-from precision_lab.report import load
-from precision_lab.sweep import sweep
+from precision_lab.inputs.synthetic import make_inputs
+from precision_lab.report.library import load
+from precision_lab.sweeps.execution import sweep
 
 SIZES = (64, 1024, 4096)
 ERROR = "arithmetic_relative_max"

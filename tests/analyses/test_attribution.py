@@ -10,10 +10,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from precision_lab.bounds import bound_terms
-from precision_lab.inputs import make_gain, make_inputs
-from precision_lab.report import load
-from precision_lab.sweep import sweep
+from precision_lab.inputs.parameters import make_gain
+from precision_lab.inputs.synthetic import make_inputs
+from precision_lab.plan.bounds.a_priori import bound_terms
+from precision_lab.report.library import load
+from precision_lab.sweeps.execution import sweep
 
 TYPES = {
     "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,

@@ -10,10 +10,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from precision_lab.inputs import make_inputs
-from precision_lab.report import load
-from precision_lab.sweep import sweep
-from precision_lab.truth import truth
+from precision_lab.inputs.synthetic import make_inputs
+from precision_lab.norm.ground_truth import truth
+from precision_lab.report.library import load
+from precision_lab.sweeps.execution import sweep
 
 
 @cache

@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from precision_lab import charts
-from precision_lab.eps import recommend_eps
-from precision_lab.known_models import known_models
-from precision_lab.report import load, measured
+from precision_lab.eps.advice import recommend_eps
+from precision_lab.models.released import known_models
+from precision_lab.report import charts, measured
+from precision_lab.report.library import load
 
 COLUMNS = (
     "bf16 own",

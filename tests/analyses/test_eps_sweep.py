@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from precision_lab.charts import power
-from precision_lab.report import load
-from precision_lab.sweep import sweep
+from precision_lab.report.charts.words import power
+from precision_lab.report.library import load
+from precision_lab.sweeps.execution import sweep
 
 TYPES = {
     "float32": np.float32, "bfloat16": ml_dtypes.bfloat16, "float16": np.float16,

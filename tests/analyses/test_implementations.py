@@ -11,11 +11,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from precision_lab.emulate import emulate
-from precision_lab.inputs import captures
-from precision_lab.plans import plans
-from precision_lab.report import load
-from precision_lab.sweep import sweep
+from precision_lab.inputs.packaged import captures
+from precision_lab.plan.emulation import emulate
+from precision_lab.plan.table import plans
+from precision_lab.report.library import load
+from precision_lab.sweeps.execution import sweep
 
 TYPES = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 FEW = ("late", "early", "all-low", "hf-llama", "hf-t5", "hf-olmo2", "hf-gemma", "torch-rms-norm")

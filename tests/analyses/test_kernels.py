@@ -6,9 +6,10 @@ from __future__ import annotations
 import pytest
 from conftest import optional
 
-from precision_lab.identify import identify
-from precision_lab.kernels.installed import installed
-from precision_lab.report import load, measured
+from precision_lab.identification.closest_plan import identify
+from precision_lab.kernels.installed_norms import installed
+from precision_lab.report import measured
+from precision_lab.report.library import load
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from precision_lab.inputs import captures
-from precision_lab.plans import plans
-from precision_lab.report import load
-from precision_lab.sweep import Sweep, capture, sweep
+from precision_lab.inputs.packaged import captures
+from precision_lab.plan.table import plans
+from precision_lab.report.library import load
+from precision_lab.sweeps.execution import sweep
+from precision_lab.sweeps.grid import Sweep
+from precision_lab.sweeps.sources import captured
 
 SCALED = plans["all-low"].replace(prescale="row_max")
 
@@ -23,7 +25,7 @@ def rows():
     given = load("real_model").sweep(full=False)
     named = {plan.name for grid in given for plan in grid.plans}
     assert {"hf-llama", "torch-rms-norm", "torch-layer-norm", SCALED.name} <= named
-    models = {"norm": ("rms", "layer"), "inputs": (capture("smollm2"), capture("minilm"))}
+    models = {"norm": ("rms", "layer"), "inputs": (captured("smollm2"), captured("minilm"))}
     return sweep([Sweep(**models, formats="float16", plans=given[0].plans), given[2]])
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from precision_lab import charts
-from precision_lab.kernels.specimens import specimens
-from precision_lab.other_tests import accepts, settings
-from precision_lab.report import load, measured
+from precision_lab.report import charts, measured
+from precision_lab.report.library import load
+from precision_lab.validation.specimens.other_tests.accepting import accepts
+from precision_lab.validation.specimens.other_tests.projects import settings
+from precision_lab.validation.specimens.table import specimens
 
 OURS = "precision_lab"
 CHEAP = ("liger", "apex", "transformer-engine-ops", "transformer-engine-numerics", "kernelbench")

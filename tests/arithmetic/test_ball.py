@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from precision_lab.arithmetic.ball import Ball, DoubleDoubleBalls, Float64Balls
-from precision_lab.norms import norms
+from precision_lab.norm.norm import norms
 
 ARITHMETICS = [Float64Balls(), DoubleDoubleBalls()]
 numbers = st.floats(-(2.0**100), 2.0**100, allow_subnormal=False).filter(

@@ -13,9 +13,9 @@ from slow_rounding import MODES, float32_round, grid, near_root, same
 
 from precision_lab.arithmetic import odd
 from precision_lab.arithmetic.emulated import Emulated
-from precision_lab.formats import formats
-from precision_lab.reduce import orders
-from precision_lab.table import InputError
+from precision_lab.arithmetic.orders.table import orders
+from precision_lab.exceptions import InputError
+from precision_lab.numbers.table import formats
 
 NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 

@@ -15,10 +15,10 @@ from precision_lab.arithmetic.integers import (
     as_integers,
     bracket,
     dyadic,
+    enclosure_to_odd,
     float_of,
     ordinal_of,
     to_nearest,
-    to_odd,
 )
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -103,7 +103,7 @@ def test_nearest_at_the_decision_points(number, nearest):
     compare = against(number)
     enclosure = bracket(compare, 0.0)
     assert to_nearest(enclosure, compare) == nearest
-    assert ordinal_of(min(max(to_odd(enclosure), -TOP), TOP)) % 2 == 1
+    assert ordinal_of(min(max(enclosure_to_odd(enclosure), -TOP), TOP)) % 2 == 1
 
 
 @given(

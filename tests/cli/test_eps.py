@@ -9,7 +9,7 @@ import pytest
 from conftest import optional
 
 from precision_lab.cli import run
-from precision_lab.known_models import known_models
+from precision_lab.models.released import known_models
 
 LLAMA = {"model_type": "llama", "rms_norm_eps": 1e-05, "hidden_size": 64, "torch_dtype": "float16"}
 

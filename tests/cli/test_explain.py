@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from precision_lab.cli import numbers
-from precision_lab.formats import formats
+from precision_lab.numbers.table import formats
 
 
 def test_formats_lists_every_row(lab):

@@ -15,14 +15,19 @@ import pytest
 
 from precision_lab import doctor
 from precision_lab.cli.meanings import meanings
-from precision_lab.inputs import captures
+from precision_lab.inputs.packaged import captures
 
 
 def test_conformance_passes_and_fails(lab):
     """This package's rounding passes, the float64 cast of ml_dtypes does not; the code says so."""
     ran = lab("conformance", "--format", "e4m3fn", "--mode", "nearest_even")
     assert (ran.code, ran.out.splitlines()[-1].split(" of ")[0]) == (0, "0 wrong")
-    arguments = ["conformance", "precision_lab.conformance:ml_dtypes_float64", "--format", "e4m3fn"]
+    arguments = [
+        "conformance",
+        "precision_lab.numbers.conformance:ml_dtypes_float64",
+        "--format",
+        "e4m3fn",
+    ]
     ran = lab(*arguments, "--json")
     assert (ran.code, ran.data["passed"]) == (1 if ran.data["wrong"] else 0, not ran.data["wrong"])
 
@@ -43,7 +48,9 @@ def test_a_wrong_rounding_fails_conformance(lab, tmp_path):
 
 def test_inputs_lists_every_row(lab):
     """Families, gains, biases and captures, each by its name, and a capture's layers on demand."""
-    from precision_lab.inputs import biases, captures, families, gains
+    from precision_lab.inputs.packaged import captures
+    from precision_lab.inputs.parameters import biases, gains
+    from precision_lab.inputs.synthetic import families
 
     text, data = lab("inputs").out, lab("inputs", "--json").data
     for name, table in (

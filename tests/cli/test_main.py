@@ -13,8 +13,8 @@ import click
 import pytest
 
 from precision_lab import cli
-from precision_lab.results_file import StoppedError
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.sweeps.results.file import StoppedError
 
 PROGRAM = [sys.executable, "-m", "precision_lab"]
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precision_lab.cli import numbers
-from precision_lab.formats import formats
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.numbers.table import formats
 
 
 def test_explain_rounds_the_decimal_itself():

@@ -6,12 +6,13 @@ from __future__ import annotations
 import click
 import pytest
 
-from precision_lab.cli.plan_words import words
+from precision_lab.arithmetic.orders.table import orders
 from precision_lab.cli.plans import WIDTH, cast_of, eps_text, shortened
-from precision_lab.formats import formats
-from precision_lab.plans import SWITCHES, plans
-from precision_lab.reduce import orders
-from precision_lab.switches import CHOICES
+from precision_lab.numbers.table import formats
+from precision_lab.plan.plan import SWITCHES
+from precision_lab.plan.switch_words import words
+from precision_lab.plan.switches import CHOICES
+from precision_lab.plan.table import plans
 
 
 def test_every_plan_has_a_line(lab):

@@ -14,9 +14,10 @@ import time
 import pytest
 
 from precision_lab import report as room
-from precision_lab.progress import show
-from precision_lab.report import Page, ReportResult
-from precision_lab.results_file import StoppedError
+from precision_lab.report.build import ReportResult
+from precision_lab.report.page import Page
+from precision_lab.sweeps.progress import show
+from precision_lab.sweeps.results.file import StoppedError
 
 
 def page(name, status="done", note="", findings=("Rows overflow.", "Some more.")):

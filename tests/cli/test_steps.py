@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from precision_lab import Capture, Layer, write_capture
-from precision_lab.plans import plans
+from precision_lab.plan.table import plans
 
 LAYER = "smollm2:model.layers.12.input_layernorm"
 

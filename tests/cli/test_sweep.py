@@ -13,7 +13,7 @@ import pytest
 import standins
 from conftest import optional
 
-from precision_lab.sweep import read
+from precision_lab.sweeps.execution import read_results
 
 TEXT = """
 version = 1
@@ -30,7 +30,7 @@ CASES = 16
 def folder(tmp_path, monkeypatch):
     """A folder with a sweep file, in which commands run; measuring takes no time."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("precision_lab.measure.measure", standins.numbers)
+    monkeypatch.setattr("precision_lab.sweeps.measurement.measure", standins.numbers)
     (tmp_path / "my.toml").write_text(TEXT)
     return tmp_path
 
@@ -54,7 +54,7 @@ class TestSweep:
         assert (0, "measured  0 now, 16 before", "") == (
             again.code, again.out.splitlines()[-1], again.err,
         )  # fmt: skip
-        assert CASES == len(read("my.sqlite"))
+        assert CASES == len(read_results("my.sqlite"))
 
     def test_the_file_may_name_them(self, lab, folder):
         """And an option goes before it."""
@@ -86,14 +86,14 @@ class TestSweep:
                 raise ZeroDivisionError("no such thing")
             return standins.numbers(case)
 
-        monkeypatch.setattr("precision_lab.measure.measure", measure)
+        monkeypatch.setattr("precision_lab.sweeps.measurement.measure", measure)
         ran = lab("sweep", "my.toml", "--jobs", 1, "--quiet")
         assert (1, "", 3) == (ran.code, ran.out, ran.err.count("\n"))
         first, late, early = ran.err.splitlines()
         assert "4 of 16 cases could not be measured, the others are saved; the first of" in first
         assert late.startswith("  late, 2 cases: ZeroDivisionError: no such thing")
         assert early.startswith("  early, 2 cases: ZeroDivisionError: no such thing")
-        assert 12 == len(read("my.sqlite"))
+        assert 12 == len(read_results("my.sqlite"))
         told = lab("sweep", "my.toml", "--jobs", 1, "--quiet", "--json")
         assert (1, 12, 0) == (told.code, told.data["before"], told.data["measured"])
         assert [("late", "plan", 2, True), ("early", "plan", 2, True)] == [
@@ -165,10 +165,10 @@ class TestSweep:
                 raise KeyboardInterrupt
             return standins.numbers(case)
 
-        monkeypatch.setattr("precision_lab.measure.measure", measure)
+        monkeypatch.setattr("precision_lab.sweeps.measurement.measure", measure)
         ran = lab("sweep", "my.toml", "--jobs", 1, "--quiet")
         assert (130, "") == (ran.code, ran.out)
-        assert 4 == len(read("my.sqlite"))
+        assert 4 == len(read_results("my.sqlite"))
 
     @pytest.mark.parametrize(
         ("arguments", "told"),
@@ -253,7 +253,7 @@ class TestSweep:
 
     def test_more_than_a_million_if_they_are_meant(self, lab, folder, monkeypatch):
         """`--yes` says so."""
-        monkeypatch.setattr("precision_lab.config.sweep_file.MANY", 3)
+        monkeypatch.setattr("precision_lab.sweeps.config.sweep_file.MANY", 3)
         assert 2 == lab("sweep", "my.toml", "--jobs", 1).code
         assert 0 == lab("sweep", "my.toml", "--jobs", 1, "--yes").code
 
@@ -271,7 +271,7 @@ class TestMergeAndExport:
         for number, shard in enumerate(shards, start=1):
             lab("sweep", "my.toml", "--jobs", 1, "--shard", f"{number}/3", "--out", shard)
         first = lab("merge", "all.sqlite", *shards[:2])
-        rows = len(read("all.sqlite"))
+        rows = len(read_results("all.sqlite"))
         told = f"results  all.sqlite\ncases    {rows} of 16, {16 - rows} missing\nadded    {rows}\n"
         assert (0, told) == (first.code, first.out)
         part = lab("export", "all.sqlite")
@@ -308,7 +308,7 @@ class TestMergeAndExport:
         ran = lab("export", "my.sqlite", "--out", "./my.sqlite")
         assert (2, "") == (ran.code, ran.out)
         assert "is the results file itself" in ran.err
-        assert CASES == len(read("my.sqlite"))
+        assert CASES == len(read_results("my.sqlite"))
 
 
 def lines(text):

@@ -12,12 +12,12 @@ import pytest
 from misbehaving import TEXT
 
 from precision_lab.cli.identify import sentence
-from precision_lab.files import read_safetensors
-from precision_lab.identify import Identified, rivals
-from precision_lab.inputs import captures
-from precision_lab.norms import norms
-from precision_lab.plans import plans
-from precision_lab.probes import probes
+from precision_lab.files.safetensors import read_safetensors
+from precision_lab.identification.closest_plan import Identified, rivals
+from precision_lab.inputs.packaged import captures
+from precision_lab.norm.norm import norms
+from precision_lab.plan.table import plans
+from precision_lab.validation.probe_table import probes
 
 FEW = ("--hidden", "3,8", "--rows", "2", "--probes", "normal,constant")
 
@@ -76,8 +76,8 @@ def test_the_page_stands_alone(lab, file, tmp_path):
 
 def test_what_cannot_be_written_is_refused_before_the_run(lab, file, tmp_path, monkeypatch):
     """In one sentence, and nothing is left or made; no kernel is called for it."""
-    importlib.import_module("precision_lab.validate")
-    monkeypatch.setattr(sys.modules["precision_lab.validate"], "validate", None)
+    importlib.import_module("precision_lab.validation")
+    monkeypatch.setattr(sys.modules["precision_lab.validation"], "validate", None)
     (tmp_path / "taken").touch()
     before = sorted(tmp_path.iterdir())
     for option, path, words in (

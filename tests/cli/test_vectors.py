@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 
-from precision_lab.emulate import emulate
-from precision_lab.files import read_safetensors, write_safetensors
+from precision_lab.files.safetensors import read_safetensors, write_safetensors
+from precision_lab.plan.emulation import emulate
 
 
 def device(folder, *, double=False):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from precision_lab import Capture, InputError, Layer, captures, formats, write_capture
-from precision_lab.eps import BREAKS, EpsAdvice, codes, recommend_eps
-from precision_lab.eps.advice import CHANGE, _choice
+from precision_lab.eps.advice import BREAKS, CHANGE, EpsAdvice, _choice, recommend_eps
+from precision_lab.eps.findings import codes
 from precision_lab.eps.layers import LayerCase
 from precision_lab.eps.subject import subject
-from precision_lab.files import write_safetensors
-from precision_lab.known_models import known_models
+from precision_lab.files.safetensors import write_safetensors
+from precision_lab.models.released import known_models
 
 KEYS = (
     "model", "norm", "hidden_size", "format", "plan", "configured_eps", "effective_eps",

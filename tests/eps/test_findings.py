@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from precision_lab import Capture, Layer, recommend_eps
-from precision_lab.eps import codes
+from precision_lab.eps.findings import codes
 
 PROMISED = (
     "eps-vanishes", "eps-rounded", "eps-absorbed", "eps-dominates", "reciprocal-overflows",

@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from precision_lab.emulate import emulate
-from precision_lab.eps import recommend_eps
+from precision_lab.eps.advice import recommend_eps
 from precision_lab.eps.places import grows_past, growth, shrinks, shrinks_past
-from precision_lab.formats import formats
-from precision_lab.plans import plans
-from precision_lab.switches import CHOICES
+from precision_lab.numbers.table import formats
+from precision_lab.plan.emulation import emulate
+from precision_lab.plan.switches import CHOICES
+from precision_lab.plan.table import plans
 
 PLACES = CHOICES["eps_place"]
 WIDE = dict.fromkeys(

@@ -6,7 +6,7 @@ import pytest
 from eps_harms import Case, departs_in, harmed, lost_in, steps
 
 from precision_lab import captures, emulate, formats, plans
-from precision_lab.eps import recommend_eps
+from precision_lab.eps.advice import recommend_eps
 
 ENDED = [
     ("smollm2", "bfloat16", "hf-llama"),

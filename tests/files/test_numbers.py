@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precision_lab.files import number
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.files.numbers import number
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -12,9 +12,13 @@ from conftest import optional
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precision_lab.files import HEADER_LIMIT, read_safetensors, write_safetensors
-from precision_lab.files.safetensors import DTYPES
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.files.safetensors import (
+    DTYPES,
+    HEADER_LIMIT,
+    read_safetensors,
+    write_safetensors,
+)
 
 FACTS = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
 DATA = np.arange(6, dtype="<f4").tobytes()

@@ -10,8 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from precision_lab.files import replace_file, write_safetensors
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.files.safetensors import write_safetensors
+from precision_lab.files.writing import replace_file
 
 
 def left(folder):

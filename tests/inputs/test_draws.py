@@ -138,7 +138,7 @@ def test_nothing_is_called_whose_bits_vary():
         "float64", "floating", "int32", "int64", "integer", "newaxis", "random", "uint64",
     }  # fmt: skip
     folder = Path(draws.__file__).parent
-    for name in ("draws.py", "families.py", "parameters.py"):
+    for name in ("draws.py", "synthetic.py", "parameters.py"):
         tree = ast.parse((folder / name).read_text())
         used = {
             node.attr

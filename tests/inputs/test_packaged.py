@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from precision_lab.inputs import captures
-from precision_lab.inputs.packaged import DATA
+from precision_lab.inputs.packaged import DATA, captures
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from precision_lab.emulate import emulate
-from precision_lab.kernels import find_kernel, found_again
-from precision_lab.table import InputError
+from precision_lab.exceptions import InputError
+from precision_lab.kernels.finding import find_kernel, found_again
+from precision_lab.plan.emulation import emulate
 
 X = np.arange(12, dtype=ml_dtypes.bfloat16).reshape(3, 4)
 

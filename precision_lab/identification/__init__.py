@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions answered by search: the plan behind outputs, and where two plans differ.
+
+It must not know whether a kernel is right.
+"""
+
+from __future__ import annotations
+
+from precision_lab.identification.closest_plan import LIKELY, Identified, answer, identify, rivals
+from precision_lab.identification.opened import identify_opened
+from precision_lab.identification.plan_differences import Example, PlanDifferences, differences
+from precision_lab.identification.queries import SIZES, Call, questions
+
+__all__ = [
+    "LIKELY",
+    "SIZES",
+    "Call",
+    "Example",
+    "Identified",
+    "PlanDifferences",
+    "answer",
+    "differences",
+    "identify",
+    "identify_opened",
+    "questions",
+    "rivals",
+]

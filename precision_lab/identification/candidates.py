@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The grid of plans that a kernel is compared with, stage by stage.
+
+A plan has three stages, which depend on different switches: the statistic, the reciprocal root, the
+output. The grid is their product, less what no plan is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from precision_lab.exceptions import InputError
+from precision_lab.plan import CHOICES, FORMAT_SWITCHES, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from precision_lab.norm import Norm
+
+Switches: TypeAlias = dict[str, str]
+Form: TypeAlias = tuple[str, str]
+"""The form of the gain, and the place of the bias."""
+
+LOW, SINGLE, DOUBLE = "input", "float32", "float64"
+
+FORMATS = (
+    # compute, square, sum and reciprocal.
+    (SINGLE, SINGLE, SINGLE, SINGLE),
+    (SINGLE, LOW, SINGLE, SINGLE),
+    (SINGLE, SINGLE, LOW, SINGLE),
+    (SINGLE, LOW, LOW, SINGLE),
+    (SINGLE, SINGLE, SINGLE, LOW),
+    (SINGLE, LOW, LOW, LOW),
+    (LOW, SINGLE, SINGLE, SINGLE),
+    (LOW, SINGLE, SINGLE, LOW),
+    (LOW, LOW, SINGLE, SINGLE),
+    (LOW, LOW, SINGLE, LOW),
+    (LOW, LOW, LOW, LOW),
+    (SINGLE, SINGLE, DOUBLE, SINGLE),
+    (SINGLE, DOUBLE, DOUBLE, SINGLE),
+    (DOUBLE, DOUBLE, DOUBLE, DOUBLE),
+)
+FORMAT_NAMES = ("compute_format", "square_format", "sum_format", "reciprocal_format")
+
+ORDERS = ("pairwise", "sequential", "torch-cascade", "lanes:32x1", "blocked:16", "kahan")
+"""Told apart in float32 outputs alone, and in sums of a narrow format."""
+
+DEFAULTS = Plan(name="textbook").switches
+GAINS = ("plain", "one_plus", "ignored")
+PLACES = ("inside", "outside", "outside_root", "both", "max", "sum", "missing")
+
+CENTRED = ("two_pass", "one_pass", "one_pass_clamped", "welford")
+UNCENTRED = ("mean_square", "two_pass")
+
+
+def functions(norm: Norm) -> Iterator[Switches]:
+    """What can be computed at all, the form of the gain apart: in the textbook's formats."""
+    kinds = CENTRED if norm.centred else UNCENTRED
+    for kind, divisor, place in itertools.product(kinds, ("n", "n-1"), PLACES):
+        yield {**DEFAULTS, "statistic": kind, "divisor": divisor, "eps_place": place}
+
+
+def statistics(norm: Norm, *, narrow: bool) -> Iterator[Switches]:
+    """The switches of the statistic; `narrow` says that outputs are narrower than float32."""
+    kinds = CENTRED if norm.centred else UNCENTRED
+    divisors = ("n", "n-1") if narrow else ("n", "n-1", "reciprocal_n")
+    for held, kind, divisor, prescale in itertools.product(
+        FORMATS, kinds, divisors, ("none", "constant", "row_max")
+    ):
+        if not narrow and LOW in held:
+            continue
+        if kind == "welford" and len(set(held)) > 1:
+            # Its updates are all of one format.
+            continue
+        if norm.centred and prescale == "constant":
+            continue
+        orders = ORDERS if not narrow else ORDERS[:2] if LOW in held else ORDERS[:1]
+        for order in orders[: 1 if prescale != "none" else None]:
+            names = dict(zip(FORMAT_NAMES, held, strict=True))
+            yield {
+                **names, "statistic": kind, "divisor": divisor, "prescale": prescale,
+                "order": order,
+            }  # fmt: skip
+
+
+def roots(*, narrow: bool) -> list[Switches]:
+    """The switches of the reciprocal root."""
+    formats = (SINGLE, LOW, "float16") if narrow else (SINGLE, "float16")
+    return [
+        {"eps_place": place, "eps_format": format, "inverse": inverse}
+        for place, format, inverse in itertools.product(
+            PLACES, formats, ("rsqrt", "reciprocal_sqrt", "divide")
+        )
+    ]
+
+
+def outputs(norm: Norm, *, narrow: bool, bias: bool, format: str = LOW) -> list[Switches]:
+    """The switches of the output, but for the gain's form; `format` is the output's."""
+    applied = (
+        ("centred", "scale_shift", "folded_gain") if norm.centred else ("centred", "folded_gain")
+    )
+    casts = ("late", "early") if narrow else ("late",)
+    gain_formats = (SINGLE, LOW) if narrow else (SINGLE,)
+    biases = [("after_gain", "separate"), ("after_gain", "fused"), ("before_gain", "separate")]
+    return [
+        {
+            "cast": cast, "apply": apply, "gain_format": held, "bias": place,
+            "bias_rounding": rounding, "output_rounding": mode, "output_format": format,
+        }
+        for cast, apply, held, (place, rounding), mode in itertools.product(
+            casts, applied, gain_formats, biases if bias else biases[:1],
+            ("nearest_even", "toward_zero"),
+        )
+    ]  # fmt: skip
+
+
+def steps_from(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Each switch with each other value that the grid has for it."""
+    values: dict[str, tuple[str, ...]] = {
+        **CHOICES,
+        **dict.fromkeys(FORMAT_SWITCHES, (SINGLE, LOW, DOUBLE, "float16")),
+        "order": ORDERS,
+        "output_format": (),
+    }
+    for switch, known in values.items():
+        yield from ((switch, value) for value in known if value != plan.switches[switch])
+
+
+@lru_cache(maxsize=1 << 15)
+def _plan(norm: str, switches: tuple[tuple[str, str], ...]) -> Plan | None:
+    try:
+        known: dict[str, Any] = dict(switches)
+        return Plan(name="candidate", norm=norm, **known)
+    except InputError:
+        return None
+
+
+def plan(norm: Norm, **switches: str) -> Plan | None:
+    """The plan with these switches; None where they contradict each other."""
+    return _plan(norm.name, tuple(sorted(switches.items())))

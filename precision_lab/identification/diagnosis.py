@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a kernel, in words, where the plan behind it is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from precision_lab.identification.candidates import DEFAULTS
+from precision_lab.numbers import formats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from precision_lab.norm import Norm
+    from precision_lab.plan import Plan
+
+NARROW = {
+    "compute_format": "x, x·r and the gain's product are held in {}",
+    "square_format": "squares are rounded to {}",
+    "sum_format": "sums, means and ms + eps are rounded to {}",
+    "reciprocal_format": "the reciprocal root is rounded to {}",
+    "eps_format": "eps is rounded to {}",
+}
+"""Of formats narrower than float32."""
+
+FAULTS = {
+    ("eps_place", "outside"): "eps is added outside the root: √ms + eps",
+    ("eps_place", "outside_root"): "√eps is added to the root: √ms + √eps",
+    ("eps_place", "both"): "eps is added inside the root and outside it",
+    ("eps_place", "max"): "the larger of ms and eps is taken, not their sum",
+    ("eps_place", "sum"): "eps is added to the sum, not to the mean: (Σ + eps)/n",
+    ("eps_place", "missing"): "eps is missing",
+    ("divisor", "n-1"): "the sum of squares is divided by n − 1",
+    ("statistic", "one_pass"): "the variance is taken in one pass, E[x²] − E[x]²",
+    ("statistic", "one_pass_clamped"): "the variance is taken in one pass, E[x²] − E[x]², and"
+    " clamped at 0",
+    ("gain", "ignored"): "the gain is ignored",
+    ("bias", "before_gain"): "the bias is added before the gain is multiplied",
+    ("output_rounding", "toward_zero"): "outputs are truncated, not rounded to nearest",
+}
+"""What no sound kernel does, by switch and value."""
+
+
+def faults(
+    plan: Plan, norm: Norm, *, format: str, weight_offset: float = 0.0, asked: Norm | None = None
+) -> list[str]:
+    """What a plan does that a sound computation does not, a phrase each; none if it is sound.
+
+    Parameters
+    ----------
+    plan
+        The plan behind a kernel.
+    norm
+        What it computes.
+    format
+        Name of the inputs' format.
+    weight_offset
+        What the kernel is to add to the weight.
+    asked
+        The norm that the kernel is to compute, where it is another.
+    """
+    told = []
+    if asked is not None and asked.name != norm.name:
+        what = "the mean is subtracted" if norm.centred else "the mean is not subtracted"
+        told.append(f"{what}: it computes {norm.title}, not {asked.title}")
+    elif not norm.centred and plan.statistic in ("two_pass", "one_pass", "welford"):
+        told.append("the statistic subtracts the mean: a variance, not a mean square")
+    elif norm.centred or plan.statistic == "mean_square":
+        told += _named(plan, "statistic")
+    for switch in ("eps_place", "divisor"):
+        told += _named(plan, switch)
+    for switch, phrase in NARROW.items():
+        held = plan.switches[switch]
+        name = format if held == "input" else held
+        if formats[name].precision < formats["float32"].precision:
+            told.append(phrase.format(name))
+    wanted = "one_plus" if weight_offset == 1 else "plain"
+    if plan.gain not in ("ignored", wanted):
+        given = (
+            "1 + g is multiplied, not g"
+            if plan.gain == "one_plus"
+            else "g is multiplied, not 1 + g"
+        )
+        told.append(given)
+    elif plan.gain == "one_plus" and plan.gain_format == "input" and format != "float32":
+        told.append("1 + g is rounded to the weight's format")
+    for switch in ("gain", "bias", "output_rounding"):
+        told += _named(plan, switch)
+    return told
+
+
+def eps_faults(given: Sequence[float], seen: Sequence[float]) -> list[str]:
+    """What is wrong with the eps in effect, call by call; nothing where it is the given one."""
+    if list(given) == list(seen):
+        return []
+    if len(set(given)) > 1 and len(set(seen)) == 1:
+        return [f"eps is {seen[0]:g} whatever is given"]
+    return [f"eps counts {seen[0] / given[0]:g} times"]
+
+
+def _named(plan: Plan, switch: str) -> list[str]:
+    phrase = FAULTS.get((switch, plan.switches[switch]))
+    return [] if phrase is None else [phrase]
+
+
+def changes(plan: Plan) -> list[str]:
+    """How a plan differs from the textbook's, as switches."""
+    return [f"{s}={value}" for s, value in plan.switches.items() if value != DEFAULTS[s]]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan behind a kernel that is opened, here or in a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from precision_lab.exceptions import InputError
+from precision_lab.identification.closest_plan import Identified, answer
+from precision_lab.identification.queries import SIZES, Call, questions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from precision_lab.kernels.running import Opened, Outcome, Settings
+
+ELEMENTS, ROWS = 2560, 8
+"""Of a call: rows are as many as give the elements, and at least so many."""
+
+OTHERS = (64, 128, 768, 1024, 4096, 5120)
+"""Sizes that are tried, one after another, where a kernel refuses the usual ones."""
+
+
+def identify_opened(
+    tool: Opened, settings: Settings, *, hidden: Sequence[int] | None = None
+) -> list[Identified]:
+    """The plans nearest to a kernel, best first.
+
+    Parameters
+    ----------
+    tool
+        The kernel.
+    settings
+        What it claims.
+    hidden
+        Elements of a row; by default what is fixed in the kernel, or else sizes that tell plans
+        apart.
+
+    Raises
+    ------
+    InputError
+        It answered no call; or a size is none.
+    """
+    if hidden is not None and (not hidden or min(hidden) < 1):
+        raise InputError(f"hidden is {list(hidden)}: give sizes, 1 or more, such as 40")
+    fixed = tool.declared.hidden
+    if hidden is not None:
+        tries = [_counted(hidden)]
+    elif fixed is not None:
+        tries = [_counted([fixed])]
+    else:
+        tries = [SIZES, *(_counted([n]) for n in OTHERS)]
+    last: Outcome | None = None
+    # A LayerNorm that refuses a bias is asked without.
+    both = (True, False) if settings.norm.centred else (True,)
+    for sizes, biased in itertools.product(tries, both):
+        calls = []
+        for inputs in questions(
+            settings.norm,
+            settings.format,
+            settings.weight_format,
+            sizes=sizes,
+            eps=settings.eps,
+            weight_offset=settings.weight_offset,
+            biased=biased,
+        ):
+            outcome = tool.run(inputs, settings)
+            if outcome.y is None:
+                last = outcome
+            else:
+                calls.append(Call(inputs, outcome.y))
+        if calls:
+            return answer(
+                calls, weight_offset=settings.weight_offset, output_format=settings.output_format
+            )
+        if last is not None and not last.refused:
+            break
+    raise InputError(f"{tool.name} answered no call: {said(last)}")
+
+
+def said(outcome: Outcome | None) -> str:
+    """Why there are no outputs."""
+    if outcome is None:
+        return "none was made"
+    if outcome.raised:
+        return f"it raised {outcome.raised}: {outcome.message}"
+    return outcome.findings[-1][1] if outcome.findings else "it gave no outputs"
+
+
+def _counted(sizes: Sequence[int]) -> Mapping[int, int]:
+    return {n: max(ROWS, ELEMENTS // n) for n in sizes}

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for the plan behind outputs, each stage of each plan computed once.
+
+The outputs of a row say what its reciprocal root was, to a fraction of their own rounding. So the
+search first settles, in float32, which function was computed; then which roots come near; and only
+those are carried through to outputs and compared bit by bit. Plans that hold the same statistic
+share it, and those that come to the same roots share those.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.identification.candidates import (
+    DEFAULTS,
+    GAINS,
+    Form,
+    Switches,
+    functions,
+    outputs,
+    plan,
+    roots,
+    statistics,
+    steps_from,
+)
+from precision_lab.identification.queries import Call, bits
+from precision_lab.numbers import format_of
+from precision_lab.plan import Moments, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from precision_lab.norm import Inputs, Norm
+    from precision_lab.plan import Plan
+
+    Floats = NDArray[np.float64]
+
+NEAREST = 160
+"""Roots, with a form of the gain each, that are tried on a few rows."""
+KEPT = 12
+"""And those of them that are tried on all."""
+SAMPLE = 16
+"""The few rows."""
+CLIMBED = 2
+"""Plans from which the search goes on switch by switch, where none gives all outputs."""
+HOPE = 0.5
+"""Below this share no plan of the grid is the kernel's, nor are its neighbours."""
+FIRST, WORTH = 6, 0.9
+"""Roots that say which ways out are worth a try: those that give so much of what the best gives."""
+NEAR = 1.0 / 256
+"""Functions farther than this from the nearest one, in the mean over the rows, are given up."""
+
+
+@dataclass(eq=False)
+class Shared:
+    """What several plans have in common after a stage.
+
+    Parameters
+    ----------
+    moments, factors
+        One a call: the statistic and the reciprocal roots.
+    switches
+        Of each of the plans, up to this stage.
+    """
+
+    moments: list[Moments]
+    factors: list[NDArray[Any]] = field(default_factory=list)
+    switches: list[Switches] = field(default_factory=list)
+
+    def root(self) -> Floats:
+        """What multiplies x, of all rows of all calls."""
+        found = []
+        with np.errstate(all="ignore"):
+            for moments, factor in zip(self.moments, self.factors, strict=True):
+                wide = factor.astype(np.float64)
+                wide = 1 / wide if self.switches[0]["inverse"] == "divide" else wide
+                rows = len(moments.x)
+                found.append(np.broadcast_to(wide * moments.scale, (rows, 1))[:, 0])
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Plans that give the same outputs.
+
+    Parameters
+    ----------
+    plans
+        Those plans, the one nearest to the textbook's first.
+    share
+        Of the kernel's outputs that equal theirs, bit for bit.
+    """
+
+    plans: tuple[Plan, ...]
+    share: float
+
+
+def search(
+    calls: Sequence[Call], norm: Norm, *, narrow: bool, output: str = "input"
+) -> list[Found]:
+    """The plans nearest to the answers, best first; plans of equal outputs are found together.
+
+    Parameters
+    ----------
+    calls
+        The questions and a kernel's answers.
+    norm
+        What it is taken to compute.
+    narrow
+        Whether its outputs are narrower than float32: then orders of summation do not show.
+    output
+        The format of its outputs.
+    """
+    seen = _seen(calls)
+    apart = _apart_functions(calls, norm, seen)
+    least = min(distance for distance, *_ in apart)
+    kept = [(function, form) for distance, function, form in apart if distance <= least + NEAR]
+    bias = any(call.inputs.bias is not None for call in calls)
+    ends = outputs(norm, narrow=narrow, bias=bias, format=output)
+    states = _states(calls, norm, kept, narrow=narrow)
+    found: dict[bytes, Found] = {}
+    near = _nearest(states, kept, seen)
+    for state, form, chosen in _likely(calls, norm, near, ends):
+        for end in chosen:
+            plans = _plans(norm, state, form, end)
+            if not plans:
+                continue
+            answer = [
+                bits(_run(plans[0], call.inputs).finished(moments, factor))
+                for call, moments, factor in zip(calls, state.moments, state.factors, strict=True)
+            ]
+            key = b"".join(part.tobytes() for part in answer)
+            share = found[key].share if key in found else _share(calls, answer)
+            earlier = found[key].plans if key in found else ()
+            found[key] = Found(earlier + plans, share)
+    ranked = [
+        Found(tuple(sorted(dict.fromkeys(one.plans), key=departures)), one.share)
+        for one in found.values()
+    ]
+    best = sorted(ranked, key=_rank)
+    climbed = [_climbed(calls, norm, one) for one in best[:CLIMBED] if HOPE < best[0].share < 1]
+    return sorted([*climbed, *best], key=_rank)
+
+
+def _rank(one: Found) -> tuple[float, int]:
+    return -one.share, departures(one.plans[0])
+
+
+def _climbed(calls: Sequence[Call], norm: Norm, found: Found) -> Found:
+    """The best that can be reached by changing one switch after another."""
+    best = found
+    while best.share < 1:
+        tried = []
+        for switch, value in steps_from(best.plans[0]):
+            made = plan(norm, **{**best.plans[0].switches, switch: value})
+            if made is not None:
+                answer = [bits(_run(made, call.inputs).output()) for call in calls]
+                tried.append(Found((made,), _share(calls, answer)))
+        top = min(tried, key=_rank)
+        if top.share <= best.share:
+            break
+        best = top
+    return best
+
+
+def settled(
+    calls: Sequence[Call], norm: Norm, found: Found
+) -> tuple[Plan, dict[str, tuple[str, ...]]]:
+    """Of all plans with the same outputs the nearest to the textbook's, and what stays open.
+
+    Returns
+    -------
+    tuple
+        The plan; and the switches, one at a time, whose other values give the same outputs.
+    """
+    best = found.plans[0]
+    wanted = [bits(_run(best, call.inputs).output()) for call in calls]
+
+    def same(made: Plan | None) -> bool:
+        return made is not None and all(
+            bool((bits(_run(made, call.inputs).output()) == part).all())
+            for call, part in zip(calls, wanted, strict=True)
+        )
+
+    for switch, default in DEFAULTS.items():
+        if switch != "output_format" and best.switches[switch] != default:
+            made = plan(norm, **{**best.switches, switch: default})
+            best = made if made is not None and same(made) else best
+    held: dict[str, list[str]] = {}
+    for switch, value in steps_from(best):
+        if same(plan(norm, **{**best.switches, switch: value})):
+            held.setdefault(switch, [best.switches[switch]]).append(value)
+    return best, {switch: tuple(values) for switch, values in held.items()}
+
+
+def departures(plan: Plan) -> int:
+    """In how many switches a plan differs from the textbook's."""
+    return sum(value != DEFAULTS[switch] for switch, value in plan.switches.items())
+
+
+def _plans(norm: Norm, state: Shared, form: Form, end: Switches) -> tuple[Plan, ...]:
+    gain, bias = form
+    if end["bias"] != bias:
+        return ()
+    made = (plan(norm, **switches, **end, gain=gain) for switches in state.switches)
+    return tuple(one for one in made if one is not None)
+
+
+# What outputs say of the root ---------------------------------------------------------------------
+
+
+def _seen(calls: Sequence[Call]) -> dict[Form, Floats]:
+    bias = any(call.inputs.bias is not None for call in calls)
+    places = ("after_gain", "before_gain") if bias else ("after_gain",)
+    return {form: seen_roots(calls, *form) for form in itertools.product(GAINS, places)}
+
+
+def seen_roots(calls: Sequence[Call], gain: str, place: str) -> Floats:
+    """The root of each row by least squares over its outputs; NaN where it left the range."""
+    found = []
+    with np.errstate(all="ignore"):
+        for call in calls:
+            inputs = call.inputs
+            z = inputs.x.astype(np.float64)
+            if inputs.norm.centred:
+                z = z - np.mean(z, -1, keepdims=True)
+            g: Floats = np.ones(1)
+            if inputs.weight is not None and gain != "ignored":
+                g = inputs.weight.astype(np.float64) + (gain == "one_plus")
+            y = call.y
+            if inputs.bias is not None:
+                bias = inputs.bias.astype(np.float64)
+                y = y - (bias if place == "after_gain" else bias * g)
+            z = z * g
+            found.append(np.sum(y * z, -1) / np.sum(z * z, -1))
+    return np.concatenate(found)
+
+
+def _apart(root: Floats, seen: Floats) -> float:
+    """How far roots are from those seen, relative, in the mean over the rows; at most 1 each."""
+    with np.errstate(all="ignore"):
+        apart = np.minimum(np.abs(root - seen) / np.maximum(np.abs(root), np.abs(seen)), 1.0)
+    lost = ~np.isfinite(root) | (root == 0), ~np.isfinite(seen) | (seen == 0)
+    apart = np.where(lost[0] | lost[1], 1.0 * (lost[0] != lost[1]), apart)
+    return float(np.mean(apart))
+
+
+# The stages ---------------------------------------------------------------------------------------
+
+
+def _apart_functions(
+    calls: Sequence[Call], norm: Norm, seen: dict[Form, Floats]
+) -> list[tuple[float, Switches, Form]]:
+    """How far each statistic, divisor, place of eps and form of the gain is, in float32."""
+    apart: list[tuple[float, Switches, Form]] = []
+    for function in functions(norm):
+        for state in _state(calls, norm, [function]):
+            apart += [(_apart(state.root(), seen[form]), function, form) for form in seen]
+    return apart
+
+
+def nearest(calls: Sequence[Call], norm: Norm) -> float:
+    """How far the outputs are from the nearest function of a norm: about a rounding if it is it."""
+    return min(distance for distance, *_ in _apart_functions(calls, norm, _seen(calls)))
+
+
+def _states(
+    calls: Sequence[Call],
+    norm: Norm,
+    kept: Sequence[tuple[Switches, Form]],
+    *,
+    narrow: bool,
+) -> list[Shared]:
+    """All roots of plans that compute one of the functions."""
+    chosen = {(f["statistic"], f["divisor"], f["eps_place"]) for f, _ in kept}
+    made = [
+        {**statistic, **root}
+        for statistic, root in itertools.product(
+            statistics(norm, narrow=narrow), roots(narrow=narrow)
+        )
+        if (statistic["statistic"], statistic["divisor"], root["eps_place"]) in chosen
+    ]
+    return _state(calls, norm, made)
+
+
+def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> list[Shared]:
+    """Statistic and roots of plans, those that are equal held once."""
+    statistics: dict[tuple[str, ...], Shared] = {}
+    held: dict[bytes, Shared] = {}
+    known: dict[bytes, Shared] = {}
+    for switches in wanted:
+        made = plan(norm, **switches)
+        if made is None:
+            continue
+        early = switches["eps_place"] == "sum"
+        key = (*(switches[name] for name in EARLY_SWITCHES), early * switches["eps_format"])
+        if key not in statistics:
+            moments = [_run(made, call.inputs).moments() for call in calls]
+            # Formats that later stages compute in keep equal numbers apart.
+            parts = [" ".join(switches[name] for name in LATER_FORMATS).encode(), bytes(early)]
+            parts += [b"".join(_bytes(part) for part in moments)]
+            statistics[key] = held.setdefault(b" ".join(parts), Shared(moments))
+        state = statistics[key]
+        later = "/".join(switches[name] for name in ("eps_place", "eps_format", "inverse"))
+        one = f"{id(state)} {later}".encode()
+        if one not in known:
+            factors = [
+                _run(made, call.inputs).factor(moments)
+                for call, moments in zip(calls, state.moments, strict=True)
+            ]
+            parts = [str(switches["inverse"] == "divide").encode()]
+            parts += [switches["compute_format"].encode()]
+            parts += [factor.astype(np.float64).tobytes() for factor in factors]
+            parts += [part.mean.tobytes() + part.scale.tobytes() for part in state.moments]
+            same = b" ".join(parts)
+            known[one] = known.setdefault(same, Shared(state.moments, factors))
+        known[one].switches.append(switches)
+    return list({id(state): state for state in known.values()}.values())
+
+
+EARLY_SWITCHES = (
+    "compute_format", "square_format", "sum_format", "statistic", "divisor", "order", "prescale",
+)  # fmt: skip
+LATER_FORMATS = ("compute_format", "sum_format", "reciprocal_format")
+
+
+def _bytes(moments: Moments) -> bytes:
+    return moments.squares.tobytes() + moments.mean.tobytes() + moments.scale.tobytes()
+
+
+def _nearest(
+    states: Sequence[Shared], kept: Sequence[tuple[Switches, Form]], seen: dict[Form, Floats]
+) -> list[tuple[Shared, Form]]:
+    """The roots that come nearest to those seen, each with a form of the gain."""
+    forms = dict.fromkeys(form for _, form in kept)
+    scored = [
+        (_apart(state.root(), seen[form]), place, form)
+        for place, state in enumerate(states)
+        for form in forms
+    ]
+    return [(states[place], form) for _, place, form in sorted(scored)[:NEAREST]]
+
+
+def _likely(
+    calls: Sequence[Call],
+    norm: Norm,
+    near: Sequence[tuple[Shared, Form]],
+    ends: Sequence[Switches],
+) -> list[tuple[Shared, Form, list[Switches]]]:
+    """Those of the roots that give most outputs of a few rows, with the ways out that do.
+
+    The first roots are near enough to the true one to tell which ways out are worth a try.
+    """
+    call = max(calls, key=lambda one: one.inputs.x.shape[-1])
+    place = calls.index(call)
+    rows = slice(None, None, max(1, len(call.y) // SAMPLE))
+    inputs = dataclasses.replace(call.inputs, x=call.inputs.x[rows])
+    asked = call.bits[rows]
+
+    def equal(state: Shared, form: Form, end: Switches) -> int:
+        plans = _plans(norm, Shared([], [], state.switches[:1]), form, end)
+        if not plans:
+            return -1
+        moments = Moments(*(_some(part, rows) for part in state.moments[place]))
+        factor = _some(state.factors[place], rows)
+        return int(
+            np.count_nonzero(bits(_run(plans[0], inputs).finished(moments, factor)) == asked)
+        )
+
+    tried = [max(equal(state, form, end) for state, form in near[:FIRST]) for end in ends]
+    worth = [end for count, end in zip(tried, ends, strict=True) if count >= WORTH * max(tried)]
+    scored = [
+        (-max((equal(state, form, end) for end in worth), default=0), order)
+        for order, (state, form) in enumerate(near)
+    ]
+    return [(*near[order], worth) for _, order in sorted(scored)[:KEPT]]
+
+
+@lru_cache(maxsize=1 << 15)
+def _resolved(plan: Plan, own: str, weight: str) -> Plan:
+    return plan.formats_for(own, weight)
+
+
+def _run(plan: Plan, inputs: Inputs) -> Run:
+    """A run of a plan; that its formats are known beforehand saves making the plan anew."""
+    own = format_of(inputs.x).name
+    weight = own if inputs.weight is None else format_of(inputs.weight).name
+    return Run(_resolved(plan, own, weight), inputs)
+
+
+def _some(part: NDArray[Any] | None, rows: slice) -> Any:
+    """Some rows of what has one row for all, or a row each."""
+    return part if part is None or len(part) == 1 else part[rows]
+
+
+def _share(calls: Sequence[Call], answer: Sequence[NDArray[np.int64]]) -> float:
+    equal = sum(
+        int(np.count_nonzero(call.bits == part)) for call, part in zip(calls, answer, strict=True)
+    )
+    return equal / max(sum(call.y.size for call in calls), 1)

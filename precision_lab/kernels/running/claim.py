@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel claims to compute, checked once at the door."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from precision_lab.exceptions import InputError, unknown
+from precision_lab.norm import Norm, check_eps, norms
+from precision_lab.numbers import OVERFLOW_POLICIES, Format, formats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SINGLE = 24
+"""float32's precision: the statistic of a sound computation is at least that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a kernel claims to compute.
+
+    Parameters
+    ----------
+    norm
+        Which norm.
+    format, weight_format, output_format
+        Of x; of weight and bias; of y.
+    eps
+        The values that it is tried with.
+    weight_offset
+        Added to the weight to give the gain.
+    overflow
+        What its cast does past the largest value: ``"ieee"`` or ``"saturate"``.
+    seed
+        Of the inputs.
+    """
+
+    norm: Norm
+    format: Format
+    weight_format: Format
+    output_format: Format
+    eps: tuple[float, ...]
+    weight_offset: float
+    overflow: str
+    seed: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Names and numbers."""
+        return {
+            "norm": self.norm.name,
+            "format": self.format.name,
+            "weight_format": self.weight_format.name,
+            "output_format": self.output_format.name,
+            "eps": list(self.eps),
+            "weight_offset": self.weight_offset,
+            "overflow": self.overflow,
+            "seed": self.seed,
+        }
+
+
+def settle(
+    *,
+    norm: Norm | str,
+    format: Format | str,
+    weight_format: Format | str | None,
+    output_format: Format | str | None,
+    eps: float | Iterable[float],
+    weight_offset: float,
+    overflow: str,
+    seed: int,
+) -> Settings:
+    """Check what a kernel claims.
+
+    Raises
+    ------
+    InputError
+        For unknown names, formats wider than float32 or without NaN, an eps that is negative or
+        missing.
+    """
+    own = formats.find(format)
+    weight = own if weight_format is None else formats.find(weight_format)
+    output = own if output_format is None else formats.find(output_format)
+    for role, row in (("format", own), ("weight_format", weight), ("output_format", output)):
+        if row.precision > SINGLE:
+            raise InputError(
+                f"{role} is {row.name}: a kernel is judged in float32 and narrower formats"
+            )
+        if not (row.nan and row.signed and row.zero):
+            raise InputError(
+                f"{role} is {row.name}, which lacks NaN, signs or zero: give bfloat16, float16,"
+                " float32 or a float8 with NaN"
+            )
+    values = tuple(eps) if not isinstance(eps, int | float) else (eps,)
+    if not values:
+        raise InputError("eps is empty: give one value or more, such as 1e-6")
+    if overflow not in OVERFLOW_POLICIES:
+        raise unknown("overflow policy", overflow, OVERFLOW_POLICIES)
+    if not math.isfinite(weight_offset):
+        raise InputError(
+            f"weight_offset is {weight_offset:g}: give a finite number, such as 0 or 1"
+        )
+    return Settings(
+        norm=norms.find(norm),
+        format=own,
+        weight_format=weight,
+        output_format=output,
+        eps=tuple(check_eps(value) for value in values),
+        weight_offset=float(weight_offset),
+        overflow=overflow,
+        seed=seed,
+    )

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever names a kernel, opened: something that is run on inputs, here or in its own process."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from precision_lab.exceptions import InputError
+from precision_lab.kernels.declared import Declared
+from precision_lab.kernels.finding import find_kernel
+from precision_lab.kernels.kernel import Kernel
+from precision_lab.kernels.running.apart import TIME_LIMIT, Isolated
+from precision_lab.kernels.running.called import called
+from precision_lab.kernels.running.claim import Settings, settle
+from precision_lab.kernels.running.here import Outcome, run
+from precision_lab.norm import Norm, norms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from precision_lab.norm import Inputs
+    from precision_lab.numbers import Format
+
+
+LONGEST = 86_400
+"""Seconds of a time limit at most."""
+
+FORMAT, EPS = "bfloat16", (1e-6, 1e-5)
+"""Of kernels that declare no others."""
+
+NOTHING = Declared()
+
+
+class Opened(Protocol):
+    """A kernel that can be run."""
+
+    @property
+    def name(self) -> str:
+        """A short one."""
+        ...
+
+    @property
+    def norm(self) -> str:
+        """The one that it computes; "" where it does not say."""
+        ...
+
+    @property
+    def weight_offset(self) -> float:
+        """What it adds to the weight, where it says so."""
+        ...
+
+    @property
+    def declared(self) -> Declared:
+        """What is fixed in it."""
+        ...
+
+    def run(self, inputs: Inputs, settings: Settings) -> Outcome:
+        """Call it once."""
+        ...
+
+
+@dataclass(frozen=True)
+class Here:
+    """A kernel that is called in this process."""
+
+    function: Callable[..., Any]
+    name: str
+    norm: str = ""
+    weight_offset: float = 0.0
+    declared: Declared = NOTHING
+
+    def run(self, inputs: Inputs, settings: Settings) -> Outcome:
+        """Call it once."""
+        return run(self.function, inputs, settings)
+
+
+@contextmanager
+def opened(
+    kernel: Kernel | Callable[..., Any] | str,
+    *,
+    norm: Norm | str | None = None,
+    framework: str = "numpy",
+    device: str = "cpu",
+    isolate: bool = False,
+    time_limit: float = TIME_LIMIT,
+) -> Iterator[Opened]:
+    """Open a kernel, and end its process at the end if it has one.
+
+    Parameters
+    ----------
+    kernel
+        A callable, a `Kernel`, or what `find_kernel` finds one by.
+    norm
+        What it is to compute; None for what it says.
+    framework, device
+        As for `find_kernel`.
+    isolate
+        Whether it is called in a process of its own; a callable must then be one that another
+        process can import.
+    time_limit
+        Seconds that a call may take in a process of its own, a day at most; here nothing can stop
+        one. Importing it may take a minute where that is longer.
+
+    Raises
+    ------
+    InputError
+        It is not there, cannot be imported or called, or lives in this process alone.
+    """
+    if not (isinstance(time_limit, int | float) and 0 < time_limit <= LONGEST):
+        raise InputError(
+            f"time_limit is {time_limit!r}: give seconds, such as {TIME_LIMIT:g}, and a day at most"
+            f" ({LONGEST:,})"
+        )
+    if not isinstance(kernel, str) and not callable(kernel):
+        raise InputError(
+            f"kernel is {kernel!r}: give a function kernel(x, weight, bias, eps) -> y, or"
+            " file.py:function"
+        )
+    asked = "" if norm is None else norms.find(norm).name
+    if isolate:
+        if isinstance(kernel, Kernel):
+            framework, device = kernel.framework, kernel.device
+        where = place(kernel)
+        options = {"norm": asked, "framework": framework, "device": device}
+        with Isolated(where, time_limit=time_limit, **options) as isolated:
+            yield isolated
+        return
+    if not isinstance(kernel, str | Kernel) and framework == "numpy":
+        own = str(getattr(kernel, "__name__", None) or type(kernel).__name__)
+        yield Here(kernel, own, asked)
+        return
+    found = find_kernel(kernel, norm=asked, framework=framework, device=device)
+    yield Here(called(found), found.name, found.norm, found.weight_offset, found.declared)
+
+
+def claims(
+    tool: Opened,
+    *,
+    norm: Norm | str | None = None,
+    format: Format | str | None = None,
+    weight_format: Format | str | None = None,
+    output_format: Format | str | None = None,
+    eps: float | Iterable[float] | None = None,
+    weight_offset: float | None = None,
+    overflow: str = "ieee",
+    seed: int = 1,
+) -> Settings:
+    """What a kernel claims: what is given, else what it declares, else what is usual.
+
+    Raises
+    ------
+    InputError
+        As for `settle`.
+    """
+    known = tool.declared
+    own = format or known.format or FORMAT
+    return settle(
+        norm=norm or tool.norm or "rms",
+        format=own,
+        weight_format=weight_format or known.weight_format or None,
+        output_format=output_format,
+        eps=eps if eps is not None else EPS if known.eps is None else (known.eps,),
+        weight_offset=tool.weight_offset if weight_offset is None else weight_offset,
+        overflow=overflow,
+        seed=seed,
+    )
+
+
+def place(kernel: Kernel | Callable[..., Any] | str) -> str:
+    """As what another process finds a kernel.
+
+    Raises
+    ------
+    InputError
+        It cannot be: it is a lambda, was made inside a function or typed in.
+    """
+    if isinstance(kernel, str):
+        return kernel
+    if isinstance(kernel, Kernel):
+        if kernel.lives_here:
+            raise InputError(
+                f"{kernel.name} lives in this process alone: with isolate=True, find it by"
+                " file.py:function"
+            )
+        return kernel.where
+    name = str(getattr(kernel, "__qualname__", type(kernel).__qualname__))
+    module = str(getattr(kernel, "__module__", ""))
+    found = sys.modules.get(module)
+    if not name.isidentifier() or getattr(found, name, None) is not kernel:
+        raise InputError(
+            f"{name} cannot be imported by another process: with isolate=True, give a function of"
+            " a module's own, or file.py:function"
+        )
+    file = getattr(found, "__file__", None)
+    spec = getattr(found, "__spec__", None)
+    if spec is not None and spec.name == module and not module.endswith("_under_test"):
+        return f"{module}:{name}"
+    if file is None or not Path(file).suffix == ".py":
+        raise InputError(
+            f"{name} was typed in, and no other process can import it: with isolate=True, give"
+            " file.py:function"
+        )
+    return f"{Path(file).resolve()}:{name}"

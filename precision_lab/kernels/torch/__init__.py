@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of torch: functions, modules, modules inside a model, and what enters their norms.
+
+torch is imported only where a kernel needs it.
+"""
+
+from __future__ import annotations
+
+from precision_lab.kernels.torch.model_capture import ROWS, SUFFIX, Recorded, capture
+from precision_lab.kernels.torch.recording import norms_of
+
+__all__ = ["ROWS", "SUFFIX", "Recorded", "capture", "norms_of"]

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of models' norms: by type, by release, by config file and by weights.
+
+It must not know what follows for eps.
+"""
+
+from __future__ import annotations
+
+from precision_lab.models.configs import ModelConfig, read_model_config
+from precision_lab.models.gains import read_gains
+from precision_lab.models.released import KnownModel, known_models
+from precision_lab.models.types import model_types
+
+__all__ = [
+    "KnownModel",
+    "ModelConfig",
+    "known_models",
+    "model_types",
+    "read_gains",
+    "read_model_config",
+]

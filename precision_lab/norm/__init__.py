@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is computed: formulas, their exact values (`truth`) and how far outputs are from these.
+
+It must not know how any implementation computes a norm.
+"""
+
+from __future__ import annotations
+
+from precision_lab.norm.agreement import differences, outputs_digest
+from precision_lab.norm.arguments import Inputs, check, check_eps
+from precision_lab.norm.error_report import ErrorReport, errors
+from precision_lab.norm.ground_truth import Truth, truth
+from precision_lab.norm.norm import Norm, norms
+from precision_lab.norm.textbook import decimal
+
+__all__ = [
+    "ErrorReport",
+    "Inputs",
+    "Norm",
+    "Truth",
+    "check",
+    "check_eps",
+    "decimal",
+    "differences",
+    "errors",
+    "norms",
+    "outputs_digest",
+    "truth",
+]

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of a norm, checked once, at the door."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.exceptions import InputError, unknown
+from precision_lab.norm.norm import Norm, norms
+from precision_lab.numbers import BY_DTYPE
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The arguments of a norm, checked; rows flattened to two dimensions.
+
+    Parameters
+    ----------
+    norm
+        Which norm.
+    x
+        [rows, hidden], of a format's array type.
+    weight, bias
+        [hidden], of a format's array type, or None.
+    eps
+        The real value of this float.
+    weight_offset
+        Added to the weight to give the gain; without a weight the gain is 1.
+    shape
+        The shape that x had.
+    """
+
+    norm: Norm
+    x: NDArray[Any]
+    weight: NDArray[Any] | None
+    bias: NDArray[Any] | None
+    eps: float
+    weight_offset: float
+    shape: tuple[int, ...]
+
+
+def check_eps(eps: object) -> float:
+    """An eps as a float.
+
+    Raises
+    ------
+    InputError
+        If it is no real number, negative, NaN or infinite.
+    """
+    if isinstance(eps, bool) or not isinstance(eps, Real | np.floating | np.integer):
+        message = f"eps is {eps!r}: give a number that is not negative, such as 1e-6"
+        raise InputError(message)
+    value = float(eps)
+    if not math.isfinite(value) or value < 0:
+        message = f"eps is {value:g}: give a finite number that is not negative, such as 1e-6"
+        raise InputError(message)
+    return value
+
+
+def check(
+    norm: Norm | str,
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    *,
+    eps: float,
+    weight_offset: float = 0.0,
+) -> Inputs:
+    """Check the arguments of a norm once, at the door.
+
+    Parameters
+    ----------
+    norm
+        A norm or its name.
+    x
+        [..., hidden], of a format's array type; lists of numbers are float64.
+    weight, bias
+        [hidden] or None.
+    eps, weight_offset
+        Real numbers.
+
+    Raises
+    ------
+    InputError
+        For an unknown norm, shapes that do not match, an empty hidden axis, types that no format
+        has, an eps that is negative or not finite. No rows are fine: they give no rows.
+    """
+    found = norms.find(norm)
+    rows = _array(x, "x")
+    if rows.ndim == 0:
+        message = "x is a single number: give rows, [rows, hidden]"
+        raise InputError(message)
+    hidden = rows.shape[-1]
+    if hidden == 0:
+        message = f"x of shape {rows.shape} has no elements in a row: hidden must be 1 or more"
+        raise InputError(message)
+    offset = float(weight_offset)
+    if not math.isfinite(offset):
+        message = f"weight_offset is {offset:g}: give a finite number, such as 0 or 1"
+        raise InputError(message)
+    return Inputs(
+        norm=found,
+        x=rows.reshape(-1, hidden),
+        weight=_parameter(weight, "weight", hidden),
+        bias=_parameter(bias, "bias", hidden),
+        eps=check_eps(eps),
+        weight_offset=offset,
+        shape=rows.shape,
+    )
+
+
+def _array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """An array of a format's type, nothing rounded."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        message = f"{name} is ragged: give rows of equal length"
+        raise InputError(message) from None
+    if array.dtype in BY_DTYPE:
+        return array
+    if array.dtype.kind in "iu" or (array.size == 0 and not isinstance(values, np.ndarray)):
+        exact = array.astype(np.float64)
+        # Python compares an integer with a float exactly; NumPy would round the integer first.
+        if (exact.astype(object) == array.astype(object)).all():
+            return exact
+    message = str(unknown("array type", array.dtype, [row.name for row in BY_DTYPE.values()]))
+    raise InputError(f"{name}: {message}")
+
+
+def _parameter(values: ArrayLike | None, name: str, hidden: int) -> NDArray[Any] | None:
+    if values is None:
+        return None
+    array = _array(values, name)
+    if array.shape != (hidden,):
+        message = f"{name} has shape {array.shape}: x has rows of {hidden}, so give ({hidden},)"
+        raise InputError(message)
+    return array

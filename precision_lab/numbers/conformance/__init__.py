@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is a rounding function right? It is held to every decision point of every format.
+
+`conformance` checks this package's own rounding, or any ``f(values, format_name)``; `load` finds
+one by name. The casts of ml_dtypes, gfloat and torch are here as such functions, so that
+``precision_lab.numbers.conformance:ml_dtypes_float32`` is one to start from.
+"""
+
+from __future__ import annotations
+
+from precision_lab.numbers.conformance.check import conformance
+from precision_lab.numbers.conformance.decision_points import SOURCES, Points, expected, points
+from precision_lab.numbers.conformance.judge import Fault
+from precision_lab.numbers.conformance.libraries import (
+    Deviation,
+    deviations,
+    gfloat,
+    ml_dtypes_float32,
+    ml_dtypes_float64,
+    torch_cast,
+)
+from precision_lab.numbers.conformance.report import Check, ConformanceReport, Known
+
+__all__ = [
+    "SOURCES",
+    "Check",
+    "ConformanceReport",
+    "Deviation",
+    "Fault",
+    "Known",
+    "Points",
+    "conformance",
+    "deviations",
+    "expected",
+    "gfloat",
+    "ml_dtypes_float32",
+    "ml_dtypes_float64",
+    "points",
+    "torch_cast",
+]

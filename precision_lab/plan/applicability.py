@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which combinations of a plan make sense: its norms, the formats it runs in, the steps it has."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from precision_lab.exceptions import InputError
+from precision_lab.numbers import formats
+from precision_lab.plan.emulation import Step, emulate
+
+if TYPE_CHECKING:
+    from precision_lab.plan.plan import Plan
+
+
+def computes(plan: Plan, norm: str) -> bool:
+    """Whether a plan is one for a norm."""
+    try:
+        plan.norm_for(norm)
+    except InputError:
+        return False
+    return True
+
+
+def can_run(plan: Plan, format: str) -> bool:
+    """Whether every format that the plan computes in has a NaN, to say that a value left it.
+
+    An output of another format saturates; arithmetic in one would stop at the first overflow.
+    """
+    used = {plan.compute_format, plan.square_format, plan.sum_format, plan.reciprocal_format}
+    # The gain is multiplied in the output's format.
+    used |= {plan.output_format} if plan.cast == "early" else set()
+    return all(formats[format if name == "input" else name].nan for name in used)
+
+
+@cache
+def steps_of(plan: Plan, norm: str, *given: bool) -> frozenset[str]:
+    """The steps that a plan has, where a gain and a bias are given and where they are not."""
+    trace: list[Step] = []
+    ones = np.ones(2, np.float32)
+    vectors = [ones if there else None for there in given]
+    emulate(ones[None], *vectors, eps=1.0, plan=plan, norm=norm, trace=trace)
+    return frozenset(step.name for step in trace)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each value of a switch means, in a few words."""
+
+from __future__ import annotations
+
+from precision_lab.arithmetic.orders import orders
+from precision_lab.plan.switches import FORMAT_SWITCHES
+
+VALUES: dict[str, dict[str, str]] = {
+    "cast": {
+        "early": "to the output format before the gain",
+        "late": "to the output format at the end",
+    },
+    "eps_place": {
+        "inside": "√(ms + eps)",
+        "outside": "√ms + eps",
+        "outside_root": "√ms + √eps",
+        "both": "√(ms + eps) + eps",
+        "max": "√max(ms, eps)",
+        "sum": "√((Σ + eps)/n)",
+        "missing": "√ms, no eps",
+    },
+    "divisor": {
+        "n": "the sum divided by n",
+        "n-1": "the sum of squares divided by n − 1",
+        "reciprocal_n": "the sum times 1/n, which is rounded",
+    },
+    "statistic": {
+        "mean_square": "the mean of squares",
+        "two_pass": "the mean, then the mean square of the deviations",
+        "two_pass_plus_square": "the variance by deviations, plus the square of the mean",
+        "one_pass": "E[x²] − E[x]², negative at times",
+        "one_pass_clamped": "E[x²] − E[x]², no less than 0",
+        "welford": "Welford's updates, element by element",
+    },
+    "inverse": {
+        "rsqrt": "1/√ in one operation",
+        "reciprocal_sqrt": "a root, then its reciprocal",
+        "divide": "a root, and values divided by it",
+        "pow": "the power −1/2",
+    },
+    "apply": {
+        "centred": "(x − m)·r",
+        "scale_shift": "x·r − m·r",
+        "shift_narrow": "x·r − m·r for formats narrower than float32, else (x − m)·r",
+        "folded_gain": "(x − m)·(r·g)",
+        "folded_shift": "x·(r·g) + (b − m·(r·g))",
+    },
+    "gain": {"plain": "g", "one_plus": "1 + g", "ignored": "none"},
+    "bias": {"after_gain": "added after the gain", "before_gain": "added before the gain"},
+    "bias_rounding": {
+        "fused": "a product and the sum after it are rounded once",
+        "separate": "each operation is rounded",
+    },
+    "absent_bias": {
+        "none": "without a bias nothing is added",
+        "zero": "without a bias +0 is added",
+    },
+    "prescale": {
+        "none": "squares of x as it is",
+        "constant": "squares of x·2^-8",
+        "row_max": "squares of x scaled to about 1",
+    },
+    "output_rounding": {"nearest_even": "to nearest, ties to even", "toward_zero": "truncated"},
+}
+"""By switch and value, for all switches but formats and orders."""
+
+
+def words(switch: str, value: str) -> str:
+    """What a value of a switch means.
+
+    Parameters
+    ----------
+    switch, value
+        As a plan has them.
+    """
+    if switch == "order":
+        return orders[value].description
+    if switch in FORMAT_SWITCHES:
+        own = "the weight's own" if switch == "gain_format" else "that of x"
+        return own if value == "input" else ""
+    return VALUES[switch][value]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays and a few words through a pipe, in frames: nothing in a frame can name code to run.
+
+A frame is eight bytes that begin it, the lengths of its two parts, a JSON object, and the arrays'
+bytes one after another, in this machine's byte order: both ends run on it. The object's ``arrays``
+says their names, types and shapes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO
+
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[str, NDArray[Any]]
+
+MAGIC = b"plframe\n"
+LENGTHS = struct.Struct("=IQ")
+WORDS = 1 << 24
+"""Bytes of a frame's object at most."""
+BODY = 1 << 32
+"""Bytes of its arrays at most."""
+TYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(getattr(ml_dtypes, name, name))
+    for name in (
+        *("float64", "float32", "float16", "bfloat16"),
+        *(name for name in dir(ml_dtypes) if name.startswith(("float8_", "float6_", "float4_"))),
+    )
+}
+"""What arrays may be of, by name: no other name makes a type."""
+
+
+class WireError(Exception):
+    """What came through the pipe is no frame, or is cut short."""
+
+
+def send(pipe: IO[bytes], told: Mapping[str, Any], arrays: Arrays | None = None) -> None:
+    """Write a frame.
+
+    Parameters
+    ----------
+    pipe
+        Where to.
+    told
+        JSON's own types.
+    arrays
+        Arrays of formats' types, by name.
+    """
+    held = {name: np.ascontiguousarray(array) for name, array in (arrays or {}).items()}
+    shapes = [[name, array.dtype.name, list(array.shape)] for name, array in held.items()]
+    words = json.dumps({**told, "arrays": shapes}).encode()
+    body = [array.tobytes() for array in held.values()]
+    pipe.write(MAGIC + LENGTHS.pack(len(words), sum(map(len, body))) + words)
+    pipe.writelines(body)
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
+    """Read a frame; None where the pipe has ended between two.
+
+    Raises
+    ------
+    WireError
+        What came is no frame, or only a part of one.
+    """
+    start = pipe.read(len(MAGIC))
+    if not start:
+        return None
+    if start != MAGIC:
+        raise WireError("no frame")
+    count, size = LENGTHS.unpack(_exactly(pipe, LENGTHS.size))
+    if count > WORDS or size > BODY:
+        raise WireError("a frame that is too long")
+    try:
+        told = json.loads(_exactly(pipe, count))
+        places = [
+            (str(name), TYPES[kind], tuple(map(int, shape)))
+            for name, kind, shape in told.pop("arrays")
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WireError("a frame without its words") from error
+    if any(n < 0 for _, _, shape in places for n in shape) or size != sum(
+        kind.itemsize * math.prod(shape) for _, kind, shape in places
+    ):
+        raise WireError("arrays of other sizes than told")
+    arrays = {}
+    for name, kind, shape in places:
+        bytes_ = bytearray(_exactly(pipe, kind.itemsize * math.prod(shape)))
+        arrays[name] = np.frombuffer(bytes_, kind).reshape(shape)
+    return told, arrays
+
+
+def _exactly(pipe: IO[bytes], count: int) -> bytes:
+    found = pipe.read(count)
+    if len(found) != count:
+        raise WireError("a frame that is cut short")
+    return found

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grids of cases measured into rows, in one process or several, resumed at will.
+
+It must not know what is concluded or drawn from the rows.
+"""
+
+from __future__ import annotations
+
+from precision_lab.sweeps.case import PLACES, Case
+from precision_lab.sweeps.execution import MOST_JOBS, read_results, run, sweep
+from precision_lab.sweeps.grid import Sweep
+from precision_lab.sweeps.measurement import ERRORS
+from precision_lab.sweeps.outcomes import CaseError, Failed, Run
+from precision_lab.sweeps.progress import Progress, show
+from precision_lab.sweeps.sources import SUFFIX, captured, family, looks_like_path
+
+__all__ = [
+    "ERRORS",
+    "MOST_JOBS",
+    "PLACES",
+    "SUFFIX",
+    "Case",
+    "CaseError",
+    "Failed",
+    "Progress",
+    "Run",
+    "Sweep",
+    "captured",
+    "family",
+    "looks_like_path",
+    "read_results",
+    "run",
+    "show",
+    "sweep",
+]

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs as a sweep file writes them: names, or tables of a family or a capture."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from precision_lab.exceptions import InputError, unknown
+from precision_lab.inputs import captures, families
+from precision_lab.sweeps.case import OWN
+from precision_lab.sweeps.config.kinds import (
+    Counts,
+    Names,
+    Numbers,
+    at,
+    checked,
+    convert,
+    items,
+    real,
+)
+from precision_lab.sweeps.grid import CHECKS
+from precision_lab.sweeps.sources import Source, captured, family, looks_like_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+AXES: list[tuple[str, Any, Any]] = [
+    ("seed", Counts | None, None),
+    ("gain", Names | None, None),
+    ("bias", Names | None, None),
+]
+CaptureTable: Any = msgspec.defstruct(
+    "CaptureTable",
+    [("capture", Names), ("layers", Names | None, None), *AXES],
+    frozen=True,
+    kw_only=True,
+)
+
+
+@cache
+def family_table(name: str) -> Any:
+    """The keys of a family's table, which follow the parameters that it has."""
+    parameters = [(key, Numbers | None, None) for key in families[name].parameters]
+    fields: list[Any] = [("family", Names), *AXES, *parameters]
+    return msgspec.defstruct("FamilyTable", fields, frozen=True, kw_only=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputGrid:
+    """The inputs of one entry: every combination of its lists.
+
+    Parameters
+    ----------
+    place
+        Where the entry stands.
+    source
+        A family with its default parameters, or a capture.
+    parameters
+        Of the family, what is changed.
+    """
+
+    place: str
+    source: Source
+    parameters: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+
+    def count(self, *, seeds: int, gains: int, biases: int, shapes: int) -> int:
+        """How many tensors there are, given the lengths of the sweep's own axes."""
+        source = self.source
+        if source.kind == "capture":
+            layers = len(source.layers or source.capture().layers)
+            own = (source.seeds, source.gains, source.biases)
+            return layers * math.prod(len(values) or 1 for values in own)
+        return (
+            math.prod(len(values) for values in self.parameters.values())
+            * (len(source.seeds) or seeds)
+            * (len(source.gains) or gains)
+            * (len(source.biases) or biases)
+            * shapes
+        )
+
+    def sources(self) -> Iterator[Source]:
+        """Each source that the entry stands for."""
+        for values in itertools.product(*self.parameters.values()):
+            chosen = dict(zip(self.parameters, values, strict=True))
+            with at(self.place):
+                made = family(self.source.name, **chosen) if chosen else self.source
+            yield dataclasses.replace(self.source, parameters=made.parameters)
+
+
+def input_grids(values: Any, folder: Path) -> list[InputGrid]:
+    """What the key `inputs` holds, checked and not yet multiplied out.
+
+    Parameters
+    ----------
+    values
+        Of the key.
+    folder
+        Where paths of captures start.
+    """
+    return [
+        grid for place, value in items(values, "inputs") for grid in _grids(value, place, folder)
+    ]
+
+
+def _grids(value: Any, place: str, folder: Path) -> Iterator[InputGrid]:
+    if isinstance(value, str):
+        with at(place):
+            if value not in families and value not in captures:
+                raise unknown("input", value, [*families, *captures])
+            source = family(value) if value in families else captured(value)
+        yield InputGrid(place=place, source=source)
+    elif "family" in value and "capture" in value:
+        raise InputError(f"{place} has both a family and a capture: give one of them")
+    elif "family" in value:
+        yield from _families(value, place)
+    elif "capture" in value:
+        yield from _captures(value, place, folder)
+    else:
+        keys = ["family", "capture", *(name for name, _, _ in AXES), "layers"]
+        for key in value:
+            if key not in keys:
+                with at(place):
+                    raise unknown("key", key, keys)
+        raise InputError(f"{place} names no source: give a family or a capture")
+
+
+def _families(value: dict[str, Any], place: str) -> Iterator[InputGrid]:
+    names = checked(value["family"], lambda name: families[name].name, f"{place}.family")
+    for name in names:
+        table = convert(value, family_table(name), place)
+        parameters = {
+            key: checked(given, real, f"{place}.{key}")
+            for key in families[name].parameters
+            if (given := getattr(table, key)) is not None
+        }
+        source = family(name).replace(**_axes(table, place))
+        yield InputGrid(place=place, source=source, parameters=parameters)
+
+
+def _captures(value: dict[str, Any], place: str, folder: Path) -> Iterator[InputGrid]:
+    table = convert(value, CaptureTable, place)
+    layers = () if table.layers is None else checked(table.layers, str, f"{place}.layers")
+    for where, name in items(table.capture, f"{place}.capture"):
+        with at(where):
+            found = captured(folder / name if looks_like_path(name) else name, *layers)
+        yield InputGrid(place=place, source=found.replace(**_axes(table, place, own=True)))
+
+
+def _axes(table: Any, place: str, *, own: bool = False) -> dict[str, tuple[Any, ...]]:
+    """The axes of the entry alone; a capture may name its own gain and bias too."""
+    found = {}
+    for key, axis in (("seed", "seeds"), ("gain", "gains"), ("bias", "biases")):
+        if (given := getattr(table, key)) is not None:
+            check = partial(_own_or, CHECKS[axis]) if own else CHECKS[axis]
+            found[axis] = tuple(checked(given, check, f"{place}.{key}"))
+    return found
+
+
+def _own_or(check: Callable[[Any], Any], value: Any) -> Any:
+    return value if value == OWN else check(value)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels as a sweep file writes them: names of functions, or tables that say more of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from precision_lab.exceptions import InputError
+from precision_lab.kernels.running import Probe
+from precision_lab.plan import plans
+from precision_lab.sweeps.config.kinds import Names, at, checked, convert, items, real
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from precision_lab.kernels import Kernel
+
+
+class KernelTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of a kernel's table, which are the arguments of `find_kernel`."""
+
+    kernel: Names
+    name: str = ""
+    framework: str = "numpy"
+    device: str = "cpu"
+    norm: str = ""
+    weight_offset: float | str = 0.0
+
+
+def kernels(values: Any, folder: Path) -> list[Kernel]:
+    """What the key `kernels` holds, found by a process of their own that imports them.
+
+    Parameters
+    ----------
+    values
+        Of the key.
+    folder
+        Where paths of files start.
+    """
+    with Probe() as probe:
+        return _kernels(values, folder, probe)
+
+
+def _kernels(values: Any, folder: Path, probe: Probe) -> list[Kernel]:
+    found = []
+    for place, value in items(values, "kernels"):
+        if isinstance(value, str):
+            with at(place):
+                found.append(_found(value, probe, folder=folder))
+            continue
+        table = convert(value, KernelTable, place)
+        with at(f"{place}.weight_offset"):
+            offset = real(table.weight_offset)
+        find = partial(
+            _found,
+            probe=probe,
+            folder=folder,
+            name=table.name,
+            framework=table.framework,
+            device=table.device,
+            norm=table.norm,
+            weight_offset=offset,
+        )
+        found += checked(table.kernel, find, f"{place}.kernel")
+    return found
+
+
+def _found(where: str, probe: Probe, **told: Any) -> Kernel:
+    if where in plans:
+        raise InputError(f"{where} is a plan: list it among the plans")
+    return probe.find(where, **told)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sweep's run comes to: how many cases it measured, and which plans and kernels failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from precision_lab.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from precision_lab.sweeps.case import Case
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a run came to.
+
+    Parameters
+    ----------
+    cases
+        Of the whole sweep.
+    wanted
+        Of the shard; all cases where there is one only.
+    before, measured, elsewhere
+        How many of those wanted were finished at the start, were measured by this run, and by
+        others meanwhile.
+    sweep
+        What identifies the sweep.
+    """
+
+    cases: int
+    wanted: int
+    before: int
+    measured: int
+    elsewhere: int
+    sweep: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """The cases of one plan or kernel that could not be measured.
+
+    Parameters
+    ----------
+    name
+        Of the plan or the kernel.
+    kind
+        ``plan`` or ``kernel``.
+    cases
+        How many of its cases failed.
+    first
+        The first of them, in words.
+    error
+        What went wrong in it.
+    crashed
+        Whether one of them ended or held up its process, or this package failed; else each kernel
+        raised, or gave what is no output.
+    """
+
+    name: str
+    kind: str
+    cases: int
+    first: str
+    error: str
+    crashed: bool
+
+
+class CaseError(RuntimeError):
+    """Some cases could not be measured; the rows of all others are saved.
+
+    Parameters
+    ----------
+    message
+        What went wrong.
+    failed
+        What failed, each plan and kernel once.
+    run
+        What the run came to.
+    """
+
+    def __init__(self, message: str, failed: tuple[Failed, ...] = (), run: Run | None = None):
+        super().__init__(message)
+        self.failed = failed
+        self.run = run
+
+
+class KernelError(CaseError, InputError):
+    """Kernels raised or gave what is no output; the rows of all other cases are saved."""
+
+
+def error_of(replies: Sequence[dict[str, Any]], cases: Mapping[int, Case], done: Run) -> CaseError:
+    """What is raised of cases that failed: each plan and kernel once, in the sweep's order.
+
+    Parameters
+    ----------
+    replies
+        Of those cases, each with ``position``, ``error`` and ``bad_input``.
+    cases
+        All that were wanted, by position.
+    done
+        What the run came to.
+    """
+    of_name: dict[str, list[dict[str, Any]]] = {}
+    for reply in sorted(replies, key=lambda reply: int(reply["position"])):
+        of_name.setdefault(cases[reply["position"]].name, []).append(reply)
+    failed = tuple(
+        Failed(
+            name=name,
+            kind="kernel" if cases[own[0]["position"]].kernel else "plan",
+            cases=len(own),
+            first=cases[own[0]["position"]].text,
+            error=own[0]["error"],
+            crashed=not all(reply["bad_input"] for reply in own),
+        )
+        for name, own in of_name.items()
+    )
+    message = (
+        f"{len(replies)} of {len(cases)} cases could not be measured, the others are saved; the "
+        f"first is {failed[0].first}: {failed[0].error}"
+    )
+    if len(failed) > 1:
+        each = "; ".join(f"{one.name} ({one.cases}): {one.error}" for one in failed)
+        message = f"{len(replies)} of {len(cases)} cases could not be measured, the others are "
+        message += f"saved; those of {each}"
+    kind = CaseError if any(one.crashed for one in failed) else KernelError
+    return kind(message, failed, done)

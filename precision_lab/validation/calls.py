@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of a run: probes at their sizes, with gains, biases and eps in turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.exceptions import InputError
+from precision_lab.inputs import make_bias, make_gain
+from precision_lab.norm import Inputs, check
+from precision_lab.validation.probe_table import Ask, Probe, probes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from precision_lab.inputs import Capture
+    from precision_lab.kernels.running import Settings
+
+    Array = NDArray[Any]
+
+
+ITS_OWN = "its own"
+"""The gain of a layer of a capture."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of a kernel.
+
+    Parameters
+    ----------
+    probe
+        The name of what it is made of.
+    inputs
+        The arguments, checked.
+    gain
+        The name of the gain.
+    """
+
+    probe: str
+    inputs: Inputs
+    gain: str
+
+    @property
+    def rows(self) -> int:
+        """Rows of x."""
+        return int(self.inputs.x.shape[0])
+
+    @property
+    def hidden(self) -> int:
+        """Elements of a row."""
+        return int(self.inputs.x.shape[1])
+
+    def __str__(self) -> str:
+        what = f"{self.probe} [{self.rows}, {self.hidden}], gain {self.gain}"
+        bias = ", bias" if self.inputs.bias is not None else ""
+        return f"{what}{bias}, eps {self.inputs.eps:g}"
+
+
+def default_calls(
+    settings: Settings,
+    *,
+    hidden: Iterable[int] | None = None,
+    rows: Iterable[int] | None = None,
+    chosen: Iterable[Probe | str] | None = None,
+) -> list[Call]:
+    """All calls of a run, the smallest first.
+
+    Parameters
+    ----------
+    settings
+        What the kernel claims.
+    hidden, rows
+        Sizes to be tried instead of each probe's own.
+    chosen
+        Probes or their names; all by default.
+
+    Raises
+    ------
+    InputError
+        For unknown probes, and sizes that are none.
+    """
+    sizes = None if hidden is None else _sizes("hidden", hidden, 1)
+    counts = None if rows is None else _sizes("rows", rows, 0)
+    picked = list(probes.values()) if chosen is None else [probes.find(row) for row in chosen]
+    if not picked:
+        raise InputError("probes is empty: give one name or more, such as 'normal'")
+    calls: list[Call] = []
+    for probe in picked:
+        if fits(probe, settings):
+            calls += _of_probe(probe, settings, sizes, counts)
+    return sorted(calls, key=lambda call: call.inputs.x.size)
+
+
+def fits(probe: Probe, settings: Settings) -> bool:
+    """Whether a probe means something for the norm and the format."""
+    endless = probe.name in ("infinity", "minus-infinity")
+    return (settings.norm.centred or not probe.centred) and (
+        settings.format.infinities or not endless
+    )
+
+
+def _sizes(name: str, values: Iterable[int], least: int) -> list[int]:
+    found = [values] if isinstance(values, int | np.integer) else list(values)
+    if not found:
+        raise InputError(f"{name} is empty: give one size or more, such as 64")
+    for value in found:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise InputError(f"{name} holds {value!r}: give whole numbers, {least} or more")
+    return [int(value) for value in found]
+
+
+def _of_probe(
+    probe: Probe, settings: Settings, sizes: list[int] | None, counts: list[int] | None
+) -> Iterator[Call]:
+    place = list(probes).index(probe.name) if probe.name in probes else len(probes)
+    near = probe.name.startswith("near-eps")
+    for turn, size in enumerate(probe.hidden if sizes is None else sizes):
+        for count in (probe.rows,) if counts is None else counts:
+            gains = probe.gains if probe.each else (probe.gains[turn % len(probe.gains)],)
+            for part, gain in enumerate(gains):
+                step = place + turn + part
+                every = settings.eps if near else (settings.eps[step % len(settings.eps)],)
+                for eps in every:
+                    yield _call(
+                        probe, settings, size, count, gain=gain, eps=eps, biased=step % 3 != 0
+                    )
+
+
+def _call(
+    probe: Probe, settings: Settings, size: int, count: int, *,
+    gain: str, eps: float, biased: bool,
+) -> Call:  # fmt: skip
+    place = list(probes).index(probe.name) if probe.name in probes else len(probes)
+    seed = settings.seed * 1_000_003 + place * 100_003 + size
+    ask = Ask(count, size, settings.format, eps, seed, settings.norm.centred)
+    with np.errstate(all="ignore"):
+        x = settings.format.cast(probe.make(ask))
+    return Call(probe.name, with_parameters(settings, x, gain, eps, seed, biased=biased), gain)
+
+
+def with_parameters(
+    settings: Settings, x: Array, gain: str, eps: float, seed: int, *, biased: bool
+) -> Inputs:
+    """Inputs with a gain of the table, stored as the settings say, and a bias where it fits."""
+    size, offset = x.shape[-1], settings.weight_offset
+    weight = make_gain(gain, hidden=size, seed=seed)
+    bias = make_bias("random", hidden=size, seed=seed) if biased and settings.norm.centred else None
+    if weight is not None:
+        # Of a narrow format, no larger than it can hold.
+        top = settings.weight_format.largest
+        weight = np.clip(weight - offset, -top, top)
+    with np.errstate(all="ignore"):
+        return check(
+            settings.norm,
+            x,
+            None if weight is None else settings.weight_format.cast(weight),
+            None if bias is None else settings.weight_format.cast(bias),
+            eps=eps,
+            weight_offset=offset,
+        )
+
+
+def capture_calls(settings: Settings, capture: Capture) -> list[Call]:
+    """A call for each layer of a capture, rounded to the kernel's formats.
+
+    Raises
+    ------
+    InputError
+        Where the capture is of another norm.
+    """
+    if capture.norm != settings.norm.name:
+        raise InputError(
+            f"the capture is of the norm {capture.norm!r}: the kernel's is {settings.norm.name!r}"
+        )
+    calls = []
+    for layer in capture.layers:
+        x, own = settings.format.cast(layer.x), layer.weight
+        if capture.weight_offset != settings.weight_offset:
+            # The same gain, told as the kernel wants it.
+            own = own.astype(np.float64) + (capture.weight_offset - settings.weight_offset)
+        weight, bias = (
+            None if one is None else settings.weight_format.cast(one) for one in (own, layer.bias)
+        )
+        inputs = check(
+            settings.norm, x, weight, bias,
+            eps=capture.eps, weight_offset=settings.weight_offset,
+        )  # fmt: skip
+        calls.append(Call(layer.name, inputs, ITS_OWN))
+    return calls

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two kernels side by side on the same probes: how often their bits agree, and how far they part.
+
+Neither is taken for right: what is told is where they differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.exceptions import InputError
+from precision_lab.kernels.running import TIME_LIMIT, claims, opened
+from precision_lab.validation.calls import default_calls
+from precision_lab.validation.failures import told
+from precision_lab.validation.probe_table import probes as known_probes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from precision_lab.kernels import Kernel
+    from precision_lab.kernels.running import Outcome, Settings
+    from precision_lab.norm import Inputs, Norm
+    from precision_lab.numbers import Format
+    from precision_lab.validation.calls import Call
+    from precision_lab.validation.probe_table import Probe
+
+    Floats = NDArray[np.float64]
+    Execute = Callable[[Inputs], Outcome]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How two kernels differ on one probe, or on all.
+
+    Parameters
+    ----------
+    probe
+        Its name.
+    calls, unanswered
+        Calls that both answered, and calls that one of them or both did not.
+    outputs, equal
+        Outputs of both, and how many of them are equal bit for bit; every NaN equals every other.
+    one_sided
+        Outputs that are NaN or infinite in one and not the same in the other.
+    largest
+        The largest difference of finite outputs, in ulp of the output format.
+    where
+        The call, the place and both outputs of the largest difference, or "".
+    """
+
+    probe: str
+    calls: int
+    unanswered: int
+    outputs: int
+    equal: int
+    one_sided: int
+    largest: float
+    where: str = ""
+
+    @property
+    def share(self) -> float:
+        """Of equal outputs; 1 where there are none."""
+        return self.equal / self.outputs if self.outputs else 1.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two kernels on the same probes.
+
+    Parameters
+    ----------
+    first, second
+        Their names.
+    settings
+        What both were asked for.
+    rows
+        By probe.
+    errors
+        What the kernels said where they did not answer, the first few.
+    """
+
+    first: str
+    second: str
+    settings: Settings
+    rows: tuple[Row, ...]
+    errors: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> Row:
+        """All probes together."""
+        return _sum("all", self.rows)
+
+    @property
+    def sentence(self) -> str:
+        """What came out, in one sentence."""
+        all_ = self.total
+        what = f"{self.first} and {self.second}"
+        if not all_.outputs:
+            why = f": {self.errors[0]}" if self.errors else ""
+            return f"{what} cannot be compared, for no call was answered by both{why}."
+        if all_.equal == all_.outputs and not all_.unanswered:
+            of = f"{all_.calls} call{'s' if all_.calls > 1 else ''}"
+            return f"{what} give the same bits: all {all_.outputs:,} outputs of {of}."
+        parts = [f"{all_.equal:,} of {all_.outputs:,} outputs are equal, bit for bit"]
+        if all_.largest:
+            parts.append(f"the largest difference is {all_.largest:,.6g} ulp, at {all_.where}")
+        if all_.one_sided:
+            parts.append(f"{all_.one_sided:,} are NaN or infinite and not the same")
+        if all_.unanswered:
+            were = "calls were" if all_.unanswered > 1 else "call was"
+            parts.append(f"{all_.unanswered} {were} not answered by both")
+        return f"{what}: {'; '.join(parts)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names and numbers."""
+        rows = [{**vars(row), "share": row.share} for row in (self.total, *self.rows)]
+        return {
+            "first": self.first,
+            "second": self.second,
+            "sentence": self.sentence,
+            "settings": self.settings.to_dict(),
+            "total": rows[0],
+            "probes": rows[1:],
+            "errors": list(self.errors),
+        }
+
+
+TOLD = 5
+"""Errors that are kept."""
+
+
+def compare(
+    first: Kernel | Callable[..., Any] | str,
+    second: Kernel | Callable[..., Any] | str,
+    *,
+    norm: Norm | str | None = None,
+    format: Format | str | None = None,
+    weight_format: Format | str | None = None,
+    output_format: Format | str | None = None,
+    eps: float | Iterable[float] | None = None,
+    weight_offset: float | None = None,
+    hidden: Iterable[int] | None = None,
+    rows: Iterable[int] | None = None,
+    probes: Iterable[Probe | str] | None = None,
+    seed: int = 1,
+    framework: tuple[str, str] = ("numpy", "numpy"),
+    device: tuple[str, str] = ("cpu", "cpu"),
+    isolate: bool = False,
+    time_limit: float = TIME_LIMIT,
+) -> Comparison:
+    """Set two kernels, or one on two devices, side by side on the same probes.
+
+    Parameters
+    ----------
+    first, second
+        Kernels, as `validate` takes them.
+    norm, format, weight_format, output_format, eps, weight_offset, hidden, rows, probes, seed
+        As for `validate`: what both are asked for.
+    framework, device
+        Of the one and of the other.
+    isolate, time_limit
+        As for `validate`.
+
+    Raises
+    ------
+    InputError
+        As for `validate`; or they compute different norms, or add different offsets to the weight.
+
+    Examples
+    --------
+    >>> found = compare("late", "early", hidden=[64], probes=["normal"])
+    >>> found.total.equal < found.total.outputs, found.total.largest
+    (True, 1.0)
+    """
+    with (
+        opened(
+            first, norm=norm, framework=framework[0], device=device[0], isolate=isolate,
+            time_limit=time_limit,
+        ) as a,
+        opened(
+            second, norm=norm, framework=framework[1], device=device[1], isolate=isolate,
+            time_limit=time_limit,
+        ) as b,
+    ):  # fmt: skip
+        claimed = partial(
+            claims, format=format, weight_format=weight_format, output_format=output_format,
+            eps=eps, weight_offset=weight_offset, seed=seed,
+        )  # fmt: skip
+        settings = claimed(a, norm=norm or a.norm or b.norm or None)
+        other = claimed(b, norm=norm or b.norm or settings.norm)
+        if other.norm.name != settings.norm.name:
+            raise InputError(
+                f"{a.name} computes the norm {settings.norm.name!r} and {b.name}"
+                f" {other.norm.name!r}: compare kernels of one norm"
+            )
+        if other.weight_offset != settings.weight_offset:
+            raise InputError(
+                f"{a.name} adds {settings.weight_offset:g} to the weight and {b.name}"
+                f" {other.weight_offset:g}: give the weight's offset to have it so for both"
+            )
+        fixed = [n for n in dict.fromkeys((a.declared.hidden, b.declared.hidden)) if n is not None]
+        sizes = fixed if hidden is None and fixed else hidden
+        return side_by_side(
+            lambda given: a.run(given, settings),
+            lambda given: b.run(given, settings),
+            settings,
+            default_calls(settings, hidden=sizes, rows=rows, chosen=probes),
+            names=_distinct(a.name, b.name, device),
+        )
+
+
+def _distinct(first: str, second: str, devices: tuple[str, str]) -> tuple[str, str]:
+    """Names that tell two kernels apart."""
+    if first != second:
+        return first, second
+    if devices[0] != devices[1]:
+        return f"{first} on {devices[0]}", f"{second} on {devices[1]}"
+    return f"{first} (A)", f"{second} (B)"
+
+
+def side_by_side(
+    first: Execute,
+    second: Execute,
+    settings: Settings,
+    calls: Iterable[Call],
+    *,
+    names: tuple[str, str],
+) -> Comparison:
+    """Make each call of both kernels and set their outputs side by side.
+
+    Parameters
+    ----------
+    first, second
+        From a call's inputs to the outcome.
+    settings, calls
+        What both claim, and the calls.
+    names
+        What to call them.
+    """
+    found: dict[str, list[Row]] = {}
+    errors: dict[str, None] = {}
+    for call in calls:
+        outcomes = [one(call.inputs) for one in (first, second)]
+        for name, outcome in zip(names, outcomes, strict=True):
+            if outcome.y is None:
+                errors.setdefault(_said(name, outcome))
+        a, b = outcomes
+        row = (
+            Row(call.probe, 0, 1, 0, 0, 0, 0.0)
+            if a.y is None or b.y is None
+            else _row(call, a.y, b.y, settings)
+        )
+        found.setdefault(call.probe, []).append(row)
+    place = {name: at for at, name in enumerate(known_probes)}
+    names_in_order = sorted(found, key=lambda name: place.get(name, len(place)))
+    rows = tuple(_sum(probe, found[probe]) for probe in names_in_order)
+    return Comparison(*names, settings, rows, tuple(errors)[:TOLD])
+
+
+def _row(call: Call, a: Floats, b: Floats, settings: Settings) -> Row:
+    same = (a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))
+    finite = np.isfinite(a) & np.isfinite(b)
+    apart = np.zeros(a.shape)
+    apart[finite] = np.abs(settings.output_format.distance(a[finite], b[finite]))
+    largest = float(apart.max()) if apart.size else 0.0
+    where = ""
+    if largest:
+        i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+        values = f"{told(float(a[i, j]))} and {told(float(b[i, j]))}"
+        where = f"{call}: row {i}, element {j} is {values}"
+    one_sided = int((~same & ~finite).sum())
+    return Row(call.probe, 1, 0, a.size, int(same.sum()), one_sided, largest, where)
+
+
+def _sum(probe: str, rows: Sequence[Row]) -> Row:
+    """Several rows as one: the first of the worst tells the place."""
+    worst = max(rows, key=lambda row: row.largest, default=None)
+    return Row(
+        probe,
+        calls=sum(row.calls for row in rows),
+        unanswered=sum(row.unanswered for row in rows),
+        outputs=sum(row.outputs for row in rows),
+        equal=sum(row.equal for row in rows),
+        one_sided=sum(row.one_sided for row in rows),
+        largest=0.0 if worst is None else worst.largest,
+        where="" if worst is None else worst.where,
+    )
+
+
+def _said(name: str, outcome: Outcome) -> str:
+    if outcome.raised:
+        return f"{name} raised {outcome.raised}: {outcome.message}"
+    return f"{name}: {outcome.findings[-1][1] if outcome.findings else 'no outputs'}"

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hypotheses die one by one: what one sound computation must explain is the whole of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.validation.soundness.exact_values import Exact
+from precision_lab.validation.soundness.judge import Hypothesis, Judgement, hypotheses
+from precision_lab.validation.soundness.schedules import last_cast, schedules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from precision_lab.kernels.running import Settings
+    from precision_lab.norm import Inputs
+
+    Floats = NDArray[np.float64]
+
+BLOCK = 1 << 15
+"""Elements that are judged at a time: their arrays stay in the second-level cache."""
+
+MOSTLY = 1 << 12
+"""Calls of fewer elements are judged whole, zeros and all."""
+
+ROOTS = 1 << 14
+"""Calls with more elements have one reciprocal root a row checked on a few rows only."""
+
+SOME = 12
+"""So many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows of a call, judged.
+
+    Parameters
+    ----------
+    first
+        The first of them.
+    judgement
+        Their judgement.
+    columns
+        The elements that are judged; None for all.
+    """
+
+    first: int
+    judgement: Judgement
+    columns: NDArray[np.intp] | None = None
+
+    def whole(self, wrong: NDArray[np.bool_], hidden: int) -> NDArray[np.bool_]:
+        """[rows, hidden]: marks of the judged columns among all."""
+        if self.columns is None:
+            return wrong
+        full = np.zeros((len(wrong), hidden), bool)
+        full[:, self.columns] = wrong
+        return full
+
+
+@dataclass(frozen=True, eq=False)
+class Rejection:
+    """A call that no hypothesis explains.
+
+    Parameters
+    ----------
+    hypothesis
+        The one that explains most; None where a plan is the standard.
+    wrong
+        [rows, hidden]: what it does not explain.
+    rows
+        [rows]: rows whose outputs disagree about r, though each on its own could be right.
+    """
+
+    hypothesis: Hypothesis | None
+    wrong: NDArray[np.bool_]
+    rows: NDArray[np.bool_]
+
+
+def parts(inputs: Inputs, y: Floats, settings: Settings) -> Iterator[Part]:
+    """A call in blocks of rows, without the zeros of rows that are mostly zeros."""
+    count, hidden = y.shape
+    step = max(1, BLOCK // hidden)
+    rest = last_cast(settings).of_bias(inputs.bias)
+    for first in range(0, count, step):
+        rows = slice(first, first + step)
+        x, part = inputs.x[rows], y[rows]
+        kept = _kept(x, part, rest, centred=settings.norm.centred)
+        if kept is None:
+            yield Part(first, Judgement(Exact(_with(inputs, x)), part, last_cast(settings)))
+        else:
+            some = _with(inputs, x[:, kept], kept)
+            exact = Exact(some, hidden, kept)
+            yield Part(first, Judgement(exact, part[:, kept], last_cast(settings)), kept)
+
+
+def _kept(
+    x: NDArray[Any], y: Floats, rest: Floats | float, *, centred: bool
+) -> NDArray[np.intp] | None:
+    """The columns that must be judged, where those are few; None for all.
+
+    Zeros of a row whose mean is 0 are exactly 0 by every sound computation, and its bias.
+    """
+    if len(x) * x.shape[1] < MOSTLY:
+        return None
+    zero = x == 0
+    if np.count_nonzero(zero) < zero.size * 3 // 4:
+        return None
+    with np.errstate(invalid="ignore"):
+        if centred and np.sum(x.astype(np.float64), -1).any():
+            return None
+        judged = ~(zero & (y == rest)).all(0)
+    judged[[0, -1]] = True
+    kept = np.nonzero(judged)[0]
+    return kept if 2 * len(kept) < x.shape[1] else None
+
+
+def _with(inputs: Inputs, x: NDArray[Any], columns: NDArray[np.intp] | None = None) -> Inputs:
+    if columns is None:
+        return dataclasses.replace(inputs, x=x, shape=x.shape)
+    weight, bias = (None if a is None else a[columns] for a in (inputs.weight, inputs.bias))
+    return dataclasses.replace(inputs, x=x, weight=weight, bias=bias, shape=x.shape)
+
+
+def explains(judged: Sequence[Part], hypothesis: Hypothesis) -> bool:
+    """Whether a hypothesis explains all of a call."""
+    return not any(
+        part.judgement.unexplained(hypothesis).any() or _disagreeing(part, judged, hypothesis).any()
+        for part in judged
+    )
+
+
+def _disagreeing(part: Part, judged: Sequence[Part], hypothesis: Hypothesis) -> NDArray[np.bool_]:
+    """[rows] of the part; of a large call only a few are looked at."""
+    judgement = part.judgement
+    count, hidden = judgement.y.shape
+    total = sum(len(other.judgement.y) for other in judged)
+    if total * hidden <= ROOTS:
+        return judgement.disagree(hypothesis)
+    wrong = np.zeros(count, bool)
+    places = np.unique(np.linspace(0, total - 1, SOME).astype(int)) - part.first
+    places = places[(places >= 0) & (places < count)]
+    if places.size:
+        some = dataclasses.replace(judgement.exact.inputs, x=judgement.exact.inputs.x[places])
+        exact = Exact(some, judgement.exact.hidden, judgement.exact.columns)
+        few = Judgement(exact, judgement.y[places], judgement.cast)
+        wrong[places] = few.disagree(hypothesis)
+    return wrong
+
+
+def rejections(
+    judged: Sequence[Part], standard: Sequence[Hypothesis], hidden: int
+) -> list[Rejection]:
+    """What is wrong with a call, by each hypothesis that explains as much of it as any."""
+    found = []
+    for hypothesis in standard:
+        wrong = np.concatenate(
+            [part.whole(part.judgement.unexplained(hypothesis), hidden) for part in judged]
+        )
+        rows = np.concatenate([_disagreeing(part, judged, hypothesis) for part in judged])
+        found.append(Rejection(hypothesis, wrong, rows & ~wrong.any(-1)))
+    sizes = [(int(one.wrong.sum()), int(one.rows.sum())) for one in found]
+    return [one for one, size in zip(found, sizes, strict=True) if size == min(sizes)]
+
+
+@dataclass(eq=False)
+class Elimination:
+    """The hypotheses of a run.
+
+    Parameters
+    ----------
+    settings
+        What the kernel claims.
+    alive
+        Those that explain all calls so far; once there are none, those that died last and explain
+        most.
+    refuted
+        Whether all are dead.
+    deaths
+        Of each dead hypothesis, the number of the call that it died of.
+    """
+
+    settings: Settings
+    alive: list[Hypothesis] = field(default_factory=list)
+    refuted: bool = False
+    deaths: dict[Hypothesis, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        centred = self.settings.norm.centred
+        casts = self.settings.output_format.precision < 24
+        self.alive = list(hypotheses(centred=centred, bias=centred, casts=casts))
+
+    @property
+    def narrowest(self) -> Hypothesis:
+        """The first of those that are left."""
+        return self.alive[0]
+
+    def judge(self, number: int, inputs: Inputs, y: Floats) -> Rejection | None:
+        """One call: the hypotheses that do not explain it die; what is wrong if none does."""
+        judged = list(parts(inputs, y, self.settings))
+        left = self._explaining(judged, biased=inputs.bias is not None)
+        if left:
+            if not self.refuted:
+                gone = [one for one in self.alive if one not in left]
+                self.deaths |= dict.fromkeys(gone, number)
+                self.alive = left
+            return None
+        self.refuted = True
+        best = rejections(judged, self.alive, y.shape[1])
+        # From here on only what is nearest to the kernel is its standard.
+        self.alive = [one.hypothesis for one in best if one.hypothesis is not None]
+        return best[0]
+
+    def _explaining(self, judged: Sequence[Part], *, biased: bool) -> list[Hypothesis]:
+        """Those left; a wider one is not tried where a narrower one explains all."""
+        good: list[Hypothesis] = []
+        known: dict[Hypothesis, bool] = {}
+        for hypothesis in self.alive:
+            if any(one.within(hypothesis) for one in good):
+                good.append(hypothesis)
+                continue
+            same = hypothesis
+            if hypothesis.schedule.biased and not biased:
+                # Schedules that differ in how a bias is added.
+                same = dataclasses.replace(hypothesis, schedule=schedules["early"])
+            if same not in known:
+                known[same] = explains(judged, same)
+            if known[same]:
+                good.append(hypothesis)
+            if self.refuted and good:
+                break
+        return good

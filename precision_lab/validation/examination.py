@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is this kernel right? Held against what a sound computation can give, or against a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from precision_lab.exceptions import InputError
+from precision_lab.kernels.running import TIME_LIMIT, Outcome, Settings, claims, opened, run, settle
+from precision_lab.validation.calls import Call, capture_calls, default_calls
+from precision_lab.validation.diagnosing import diagnoser, failing
+from precision_lab.validation.failures import Failure, Wrong, beside
+from precision_lab.validation.measuring import powers, spreads
+from precision_lab.validation.power_notes import notes
+from precision_lab.validation.property_table import Bench, properties
+from precision_lab.validation.session import Session
+from precision_lab.validation.standards import OnePlan, Sound, standard
+from precision_lab.validation.verdict import Diagnosis, Power, Property, Spread, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from precision_lab.inputs import Capture
+    from precision_lab.kernels import Kernel
+    from precision_lab.norm import Inputs, Norm
+    from precision_lab.numbers import Format
+    from precision_lab.plan import Plan
+    from precision_lab.validation.probe_table import Probe
+
+__all__ = [
+    "Call",
+    "Diagnosis",
+    "Failure",
+    "Outcome",
+    "Power",
+    "Property",
+    "Settings",
+    "Spread",
+    "Verdict",
+    "Wrong",
+    "default_calls",
+    "examine",
+    "properties",
+    "run",
+    "settle",
+    "validate",
+]
+
+
+def validate(
+    kernel: Kernel | Callable[..., Any] | str,
+    *,
+    norm: Norm | str | None = None,
+    format: Format | str | None = None,
+    eps: float | Iterable[float] | None = None,
+    weight_offset: float | None = None,
+    weight_format: Format | str | None = None,
+    output_format: Format | str | None = None,
+    overflow: str = "ieee",
+    plan: Plan | str | None = None,
+    bits: bool | None = None,
+    hidden: Iterable[int] | None = None,
+    rows: Iterable[int] | None = None,
+    probes: Iterable[Probe | str] | None = None,
+    inputs: Capture | None = None,
+    require: Iterable[str] = (),
+    seed: int = 1,
+    name: str | None = None,
+    framework: str = "numpy",
+    device: str = "cpu",
+    isolate: bool = False,
+    time_limit: float = TIME_LIMIT,
+    diagnose: bool | Literal["failures"] = True,
+) -> Verdict:
+    """Judge a kernel, with no tolerance guessed.
+
+    Parameters
+    ----------
+    kernel
+        kernel(x, weight, bias, eps) -> y: x is [rows, hidden] of the format's array type, weight
+        and bias are [hidden] or None; it returns y, or a dict that holds ``"y"``. Or a `Kernel`,
+        or what `find_kernel` finds one by: ``"file.py:function"``, ``"package.module:function"``,
+        the name of a plan.
+    norm
+        ``"rms"`` or ``"layer"``; by default the kernel's own where it has one, else ``"rms"``.
+    format, weight_format, output_format
+        Of x, bfloat16 by default; of weight and bias, and of y, by default the same.
+    eps
+        The values that it is tried with: 1e-6 and 1e-5 by default. What is fixed in the kernel and
+        declared by it comes before these defaults.
+    weight_offset
+        Added to the weight to give the gain: 1 for kernels that store g − 1. By default what the
+        kernel declares, 0 for a function.
+    overflow
+        What its last cast does past the largest value: ``"ieee"`` or ``"saturate"``.
+    plan
+        A plan or its name: then that plan is the standard, and not all sound computations.
+    bits
+        Whether the plan's bits are asked for, or its bound; by default its bits where its order of
+        summation is known.
+    hidden, rows, probes
+        Sizes and rows of `precision_lab.validation.probe_table.probes` to be tried instead of all.
+    inputs
+        A capture, whose rows are tried too.
+    require
+        Names of properties that it must have.
+    seed
+        Of the inputs.
+    name
+        Of the kernel, for the verdict; by default the function's own.
+    framework, device
+        ``"torch"`` has it called with tensors, on ``"cpu"`` or ``"cuda"``.
+    isolate
+        Whether it is called in a process of its own, so that it may hang and crash. Another process
+        must be able to import it.
+    time_limit
+        Seconds that a call may take there; in this process nothing can stop one.
+    diagnose
+        Whether the plan behind the outputs is looked for, which takes longer than the judging: a
+        second for an RMSNorm, four for a LayerNorm. Without it the verdict's plan is None.
+        ``"failures"`` looks for it only where something is wrong.
+
+    Returns
+    -------
+    Verdict
+        Its string is the verdict in words, one sentence first.
+
+    Raises
+    ------
+    InputError
+        For arguments that name nothing or do not fit each other. What the kernel does is never an
+        error, but a finding of the verdict.
+
+    Examples
+    --------
+    >>> from precision_lab import emulate
+    >>> def kernel(x, weight, bias, eps):
+    ...     return emulate(x, weight, bias, eps=eps, plan="late")
+    >>> validate(kernel, hidden=[3, 64], probes=["normal", "exact"]).schedule
+    'late/direct'
+    """
+    if not (isinstance(diagnose, bool) or diagnose == "failures"):
+        raise InputError(f"diagnose is {diagnose!r}: give True, False or 'failures'")
+    with opened(
+        kernel, norm=norm, framework=framework, device=device, isolate=isolate,
+        time_limit=time_limit,
+    ) as tool:  # fmt: skip
+        settings = claims(
+            tool, norm=norm, format=format, weight_format=weight_format,
+            output_format=output_format, eps=eps, weight_offset=weight_offset, overflow=overflow,
+            seed=seed,
+        )  # fmt: skip
+        fixed = tool.declared.hidden
+        sizes = [fixed] if hidden is None and fixed is not None else hidden
+        calls = default_calls(settings, hidden=sizes, rows=rows, chosen=probes)
+        if inputs is not None:
+            calls += capture_calls(settings, inputs)
+
+        def execute(given: Inputs) -> Outcome:
+            return tool.run(given, settings)
+
+        verdict = examine(
+            execute,
+            settings,
+            calls,
+            name=name or tool.name,
+            plan=plan,
+            bits=bits,
+            require=require,
+            diagnose=diagnoser(execute, settings) if diagnose else None,
+            diagnose_sound=diagnose is True,
+        )
+        limits = (*tool.declared.told, *verdict.unsupported)
+        known = (*filter(None, [tool.declared.note]), *verdict.notes)
+        return dataclasses.replace(verdict, unsupported=limits, notes=known)
+
+
+def examine(
+    execute: Callable[[Inputs], Outcome],
+    settings: Settings,
+    calls: Sequence[Call],
+    *,
+    name: str,
+    plan: Plan | str | None = None,
+    bits: bool | None = None,
+    require: Iterable[str] = (),
+    diagnose: Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis] | None = None,
+    diagnose_sound: bool = True,
+) -> Verdict:
+    """Judge whatever answers calls: a function here, or a kernel in a process of its own.
+
+    Parameters
+    ----------
+    execute
+        From a call's inputs to its outcome. It is called again to shrink what fails.
+    settings, calls
+        What the kernel claims, and the calls to be made, in order.
+    name, plan, bits, require
+        As for `validate`.
+    diagnose
+        Asked for the plan behind the outputs, once all calls are made.
+    diagnose_sound
+        Whether it is asked where nothing is wrong, too.
+    """
+    wanted = [properties.find(one).name for one in _names(require)]
+    held = standard(settings, plan, bits=bits)
+    session = Session(settings, execute, held, calls)
+    session.run()
+    failures, unsupported = session.conclude()
+    sound = held if isinstance(held, Sound) else None
+    judged = session.judged > 0
+    ordinary = session.ordinary
+    none = np.zeros(0)
+    bench = Bench(
+        settings, execute, calls, session.outcomes,
+        errors=np.concatenate([e for e, _ in ordinary]) if ordinary else none,
+        signs=np.concatenate([s for _, s in ordinary]) if ordinary else none,
+        flushes=None if sound is None else sound.narrowest.flushes,
+    )  # fmt: skip
+    found = {
+        row.name: row.measure(bench)
+        for row in properties.values()
+        if judged and (row.free or row.name in wanted)
+    }
+    if "ties" not in wanted and "ties" in found and found["ties"].holds is None:
+        # Nobody asked, and there is nothing to tell.
+        del found["ties"]
+    failures += tuple(
+        Failure(kind="property", probe="", message=f"{one} is required, and {found[one].told}")
+        for one in wanted
+        if one in found and not found[one].holds
+    )
+    if isinstance(held, OnePlan):
+        known = Diagnosis(held.plan.name if not failures and held.equal == held.total else None)
+    elif diagnose is not None and session.rejected:
+        known = failing(diagnose, execute, session)
+    elif diagnose is not None and judged and (failures or diagnose_sound):
+        known = diagnose(calls, session.outcomes)
+    else:
+        known = Diagnosis(None)
+    fault = known.fault
+    if failures and not session.rejected and beside(failures, session.outcomes):
+        fault = f"its numbers are right, but {failures[0].message}"
+    explained = session.outputs > 0 and not session.rejected
+    return Verdict(
+        kernel=name,
+        settings=settings,
+        failures=failures,
+        schedule=sound.narrowest.name if sound and explained else None,
+        schedules=tuple(dict.fromkeys(h.name for h in sound.alive)) if sound and explained else (),
+        plan=known.plan,
+        diagnosis=known.told,
+        fault=fault,
+        power=powers(calls, session.outcomes, settings, sound.narrowest) if sound else (),
+        unsupported=unsupported,
+        properties=found,
+        notes=notes(calls, session.outcomes, settings, sound.narrowest) if sound else (),
+        errors=spreads(session.errors),
+        calls=session.judged,
+        outputs=session.outputs,
+    )
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

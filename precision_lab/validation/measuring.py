@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run measures beside right and wrong: signed errors, and what it would have seen."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from precision_lab.validation.soundness.allowance import Allowance
+from precision_lab.validation.soundness.exact_values import Exact
+from precision_lab.validation.soundness.judge import Judgement
+from precision_lab.validation.soundness.schedules import last_cast
+from precision_lab.validation.verdict import Power, Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from precision_lab.kernels.running import Outcome, Settings
+    from precision_lab.norm import Inputs
+    from precision_lab.validation.calls import Call
+    from precision_lab.validation.soundness.judge import Hypothesis
+
+    Floats = NDArray[np.float64]
+
+MEASURED = 2048
+"""Outputs of a call that are measured at most: rows from the first on."""
+
+ROWS = 4
+"""Rows of a call whose power is looked at."""
+
+
+def sample(inputs: Inputs, y: Floats) -> tuple[Inputs, Floats]:
+    """The first rows of a call, at most `MEASURED` outputs and no less than a row."""
+    count = max(1, MEASURED // y.shape[-1])
+    return dataclasses.replace(inputs, x=inputs.x[:count]), y[:count]
+
+
+def signed_errors(inputs: Inputs, y: Floats, settings: Settings) -> tuple[Floats, Floats]:
+    """Signed errors in ulp of a call's finite outputs, and the sign of the exact values."""
+    inputs, y = sample(inputs, y)
+    target, exact = settings.output_format, Exact(inputs)
+    with np.errstate(all="ignore"):
+        t = exact.output[0]
+        known = np.isfinite(y) & exact.finite & (np.abs(t) <= target.largest)
+        known &= Allowance(exact).judged
+        return target.distance(y[known], t[known]), np.sign(t[known])
+
+
+def spreads(errors: Iterable[tuple[str, Floats]]) -> tuple[Spread, ...]:
+    """Signed errors by probe.
+
+    Parameters
+    ----------
+    errors
+        A probe's name and errors, call by call.
+    """
+    pools: dict[str, list[Floats]] = {}
+    for probe, found in errors:
+        if found.size:
+            pools.setdefault(probe, []).append(found)
+    return tuple(
+        Spread(probe, len(pool), float(pool.min()), float(pool.max()), float(pool.mean()))
+        for probe, pool in ((name, np.concatenate(several)) for name, several in pools.items())
+    )
+
+
+def powers(
+    calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Settings, assumed: Hypothesis
+) -> tuple[Power, ...]:
+    """What a run would have seen under the hypothesis that it ended with, by size.
+
+    A relative error of r larger than the bound and what the outputs of a row leave open moves some
+    output of that row out of what is sound; of a size's rows the sharpest counts.
+    """
+    roots: dict[int, float] = {}
+    elements: dict[int, float] = {}
+    for call, outcome in zip(calls, outcomes, strict=True):
+        if outcome.y is None or call.probe not in ("normal", "exact", "sparse", "tail"):
+            continue
+        few = dataclasses.replace(call.inputs, x=call.inputs.x[:ROWS])
+        judgement = Judgement(Exact(few), outcome.y[:ROWS], last_cast(settings))
+        found = judgement.power(assumed)
+        n = call.hidden
+        if np.isfinite(found).any():
+            roots[n] = min(roots.get(n, np.inf), float(np.nanmin(found)))
+        if call.probe == "normal":
+            elements[n] = _element(judgement, assumed, settings)
+    sizes = sorted({*roots, *elements})
+    return tuple(Power(n, roots.get(n, np.nan), elements.get(n, np.nan)) for n in sizes)
+
+
+def _element(judgement: Judgement, assumed: Hypothesis, settings: Settings) -> float:
+    """The relative error that always moves an element out of what is sound, in the median."""
+    low, high = judgement.expected(assumed)
+    with np.errstate(all="ignore"):
+        size = np.abs(judgement.exact.output[0])
+        moved = (high - low + settings.output_format.ulp(judgement.y)) / size
+    known = np.isfinite(moved) & (size > 0)
+    return float(np.median(moved[known])) if known.any() else float("nan")

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a sound computation, under one hypothesis, can give an output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from precision_lab.validation.soundness import roots
+from precision_lab.validation.soundness.allowance import (
+    FLUSHED,
+    GRADUAL,
+    STATISTICS,
+    UNIT,
+    Allowance,
+)
+from precision_lab.validation.soundness.schedules import Cast, Interval, Schedule, schedules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from precision_lab.validation.soundness.exact_values import Exact
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+
+WIDE = 0.25
+"""How far from r, relative, roots are looked for that explain a row."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """What is assumed of a kernel for the whole of a run.
+
+    Parameters
+    ----------
+    statistic
+        One of `STATISTICS`.
+    schedule
+        A row of `schedules`.
+    flushes
+        Whether float32 subnormals are flushed to zero.
+    """
+
+    statistic: str = "direct"
+    schedule: Schedule = field(default_factory=lambda: schedules["late"])
+    flushes: bool = False
+
+    @property
+    def name(self) -> str:
+        """Such as ``late/direct``."""
+        return f"{self.schedule.name}/{self.statistic}"
+
+    @property
+    def tiny(self) -> float:
+        """η."""
+        return FLUSHED if self.flushes else GRADUAL
+
+    def within(self, other: Hypothesis) -> bool:
+        """Whether all that this one explains, the other explains too."""
+        narrower = STATISTICS.index(self.statistic) <= STATISTICS.index(other.statistic)
+        return self.schedule == other.schedule and narrower and self.flushes <= other.flushes
+
+
+def hypotheses(*, centred: bool, bias: bool, casts: bool) -> Iterator[Hypothesis]:
+    """All of them, the narrowest first.
+
+    Parameters
+    ----------
+    centred
+        Whether the norm subtracts a mean: else the kinds of statistic are one.
+    bias
+        Whether a bias is given: else schedules that differ in its place are one.
+    casts
+        Whether the output is narrower than float32: else there is no early cast to tell.
+    """
+    kinds = STATISTICS if centred else STATISTICS[:1]
+    known = [row for row in schedules.values() if bias or not row.biased]
+    for flushes in (False, True):
+        for kind in kinds:
+            for row in known if casts else known[:1]:
+                yield Hypothesis(kind, row, flushes)
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """One call of a kernel, judged under hypotheses.
+
+    Parameters
+    ----------
+    exact
+        The exact quantities of its inputs.
+    y
+        [rows, hidden]: its outputs, in float64.
+    cast
+        The output format and what its casts do past the largest value.
+    """
+
+    exact: Exact
+    y: Floats
+    cast: Cast
+    _known: dict[object, Any] = field(default_factory=dict, init=False)
+    """What two questions have in common."""
+
+    def unexplained(self, hypothesis: Hypothesis) -> Mask:
+        """[rows, hidden]: outputs that no sound computation gives."""
+        with np.errstate(all="ignore"):
+            allowed = self._allowed(hypothesis)
+            source = self._own(hypothesis)
+            explained = self._meets(source, allowed, hypothesis)
+            if not self.cast.format.infinities and self.cast.overflow == "ieee":
+                lost = np.isnan(self.y) & allowed.judged & ~explained
+                for over in (np.inf, -np.inf) if lost.any() else ():
+                    source = self._source(hypothesis, np.where(lost, over, self.y))
+                    explained |= lost & self._meets(source, allowed, hypothesis)
+            explained |= ~allowed.judged & self.exact.finite
+            return np.where(self.exact.finite, ~explained, self._wrong_special())
+
+    def _allowed(self, hypothesis: Hypothesis) -> Allowance:
+        key = hypothesis.statistic, hypothesis.tiny
+        if key not in self._known:
+            self._known[key] = Allowance(self.exact, *key)
+        known: Allowance = self._known[key]
+        return known
+
+    def _own(self, hypothesis: Hypothesis) -> Interval:
+        """The source of y itself."""
+        key = hypothesis.schedule, hypothesis.tiny
+        if key not in self._known:
+            self._known[key] = self._source(hypothesis, self.y)
+        known: Interval = self._known[key]
+        return known
+
+    def _source(self, hypothesis: Hypothesis, y: Floats) -> Interval:
+        exact = self.exact
+        return hypothesis.schedule.source(self.cast, y, exact.gain, exact.bias, hypothesis.tiny)
+
+    def _meets(self, source: Interval, allowed: Allowance, hypothesis: Hypothesis) -> Mask:
+        if hypothesis.schedule.early:
+            return source.meets(self.exact.normalised[0], allowed.normalised)
+        return source.meets(self.exact.output[0], allowed.output)
+
+    def _wrong_special(self) -> Mask:
+        """Of rows with NaN or infinities: outputs that are neither of what is sound.
+
+        A NaN makes all of its row NaN. An infinity makes the root 0 in an RMSNorm, and the row zero
+        but for itself, or all NaN where the root is.
+        """
+        x = self.exact.inputs.x.astype(np.float64)
+        nan = np.isnan(self.y)
+        whole = nan.all(-1, keepdims=True)
+        if self.exact.inputs.norm.centred:
+            return ~nan
+        still = np.isinf(x)
+        bias = 0.0 if self.exact.bias is None else self.exact.bias
+        rest = self.cast.format.round(np.broadcast_to(bias, self.y.shape))
+        sound = np.where(still, nan, (self.y == rest) | ~np.isfinite(self.exact.gain) & nan)
+        known = np.isnan(x).any(-1, keepdims=True)
+        return np.where(known | whole, ~nan, ~sound)
+
+    # One reciprocal root a row --------------------------------------------------------------------
+
+    def disagree(self, hypothesis: Hypothesis) -> Mask:
+        """[rows]: rows whose outputs cannot all come from one root, and in a LayerNorm one mean."""
+        with np.errstate(all="ignore"):
+            wrong, rows, allowed = self._chosen(hypothesis)
+            if rows.size:
+                d, bounds, reach, shift = self._said(hypothesis, allowed, rows)
+                if self.exact.inputs.norm.centred:
+                    wrong[rows] = roots.Strips.of(d, bounds, shift).wrong(reach)[0]
+                else:
+                    low, high = roots.without_mean(d, bounds, reach)
+                    wrong[rows] = low > high
+        return wrong
+
+    def power(self, hypothesis: Hypothesis) -> Floats:
+        """[rows]: the relative error of r from which on it would be seen; NaN where not judged."""
+        with np.errstate(all="ignore"):
+            unseen, rows, allowed = self._chosen(hypothesis)
+            error = np.full(len(unseen), np.nan)
+            if rows.size:
+                d, bounds, reach, shift = self._said(hypothesis, allowed, rows)
+                wide = np.maximum(reach, WIDE)
+                if self.exact.inputs.norm.centred:
+                    low, high = roots.Strips.of(d, bounds, shift).shares(wide)
+                else:
+                    low, high = roots.without_mean(d, bounds, wide)
+                error[rows] = np.where(low <= high, reach + (high - low), np.nan)
+        return error
+
+    def _chosen(self, hypothesis: Hypothesis) -> tuple[Mask, NDArray[np.intp], Allowance]:
+        allowed = self._allowed(hypothesis)
+        chosen = allowed.judged[:, 0] & np.isfinite(self.y).all(-1)
+        chosen &= np.isfinite(self.exact.root[:, 0]) & (self.exact.deviations != 0).any(-1)
+        return np.zeros(len(chosen), bool), np.nonzero(chosen)[0], allowed
+
+    def _said(
+        self, hypothesis: Hypothesis, allowed: Allowance, rows: NDArray[np.intp]
+    ) -> tuple[Floats, Interval, Floats, Floats]:
+        """Deviations times r, what the outputs say of (x − m̂)·r̂, and how far r̂ and m̂ may err."""
+        exact = self.exact
+        bounds = self._products(hypothesis, allowed)
+        root = exact.root[rows, 0]
+        return (
+            exact.deviations[rows] * root[:, None],
+            Interval(bounds.low[rows], bounds.high[rows]),
+            allowed.root_error[rows, 0],
+            allowed.mean_error[rows, 0] * root,
+        )
+
+    def _products(self, hypothesis: Hypothesis, allowed: Allowance) -> Interval:
+        """Where (x − m̂)·r̂ lies, exactly computed from what a kernel held of m and r."""
+        exact, unit = self.exact, 4 * UNIT
+        source = self._own(hypothesis)
+        size = np.abs(exact.normalised[0]) + allowed.normalised
+        lost = (1 + exact.root) * hypothesis.tiny
+        if not hypothesis.schedule.early:
+            gain = np.abs(exact.gain)
+            bias = 0.0 if exact.bias is None else np.abs(exact.bias)
+            reach = unit * (size * gain + bias) + (gain * (1 + exact.root) + 1) * hypothesis.tiny
+            moved = source.less(exact.bias)
+            source = Interval(moved.low - reach, moved.high + reach).over(exact.gain)
+            lost = lost * 0.0
+        # Of scale-and-shift: x·r and m·r are rounded on their own, and have x's own size.
+        shifted: Floats | float = 0.0
+        if hypothesis.statistic == "welford" and exact.inputs.norm.centred:
+            shifted = unit * np.abs(exact.x) * exact.root
+        reach = unit * size + lost + shifted
+        return Interval(source.low - reach, source.high + reach)
+
+    # What would have been right -------------------------------------------------------------------
+
+    def expected(self, hypothesis: Hypothesis) -> Interval:
+        """[rows, hidden]: the least and the largest output that is sound; NaN where NaN is."""
+        exact, target = self.exact, self.cast.format
+        allowed = self._allowed(hypothesis)
+
+        def cast(values: Floats) -> Floats:
+            return target.round(values, overflow=self.cast.overflow)
+
+        with np.errstate(all="ignore"):
+            if not hypothesis.schedule.early:
+                near, reach = exact.output[0], allowed.output
+                low, high = cast(near - reach), cast(near + reach)
+            else:
+                near, reach = exact.normalised[0], allowed.normalised
+                apart = 2 * UNIT
+                ends = []
+                for n in (cast(near - reach), cast(near + reach)):
+                    for side in (-apart, apart):
+                        product = n * exact.gain * (1 + side)
+                        if exact.bias is not None:
+                            if hypothesis.schedule.biased:
+                                product = cast(product)
+                            product = (product + exact.bias) * (1 + side)
+                        ends.append(cast(product))
+                low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
+            low = np.where(self.exact.finite, low, np.nan)
+            return Interval(low, np.where(self.exact.finite, high, np.nan))

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a kernel."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from precision_lab.versions import __version__
+
+if TYPE_CHECKING:
+    from precision_lab.kernels.running import Settings
+    from precision_lab.validation.failures import Failure
+
+TOLD = 4
+"""Failures that are told in words."""
+
+SHOWS = "; that shows in "
+"""In a note on what costs something that can be seen."""
+
+
+class Diagnosis(NamedTuple):
+    """What is known of the plan behind a kernel's outputs.
+
+    Parameters
+    ----------
+    plan
+        The plan that gives them bit for bit, or None.
+    told
+        A sentence, or "".
+    fault
+        What is wrong, in a phrase for the verdict's first sentence; "" where that is not known.
+    """
+
+    plan: str | None
+    told: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Power:
+    """What a run would have seen in rows of one size.
+
+    Parameters
+    ----------
+    hidden
+        The size.
+    root
+        The smallest relative error of r.
+    element
+        The smallest relative error of an element, in the median; NaN where none was judged.
+    """
+
+    hidden: int
+    root: float
+    element: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Signed errors of one probe, in ulp of the output format.
+
+    Parameters
+    ----------
+    probe
+        Its name.
+    count
+        Outputs measured.
+    low, high, mean
+        The least, the largest and the mean.
+    """
+
+    probe: str
+    count: int
+    low: float
+    high: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class Property:
+    """A property that was asked for, or comes for free.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    holds
+        Whether the kernel has it; None for figures that are only measured.
+    told
+        One sentence.
+    figures
+        What was measured, by name.
+    """
+
+    name: str
+    holds: bool | None
+    told: str
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Verdict:
+    """Whether a kernel is right, and why.
+
+    Parameters
+    ----------
+    kernel
+        Its name.
+    settings
+        What it claims.
+    failures
+        What is wrong, the most telling first.
+    schedule
+        The rounding schedule and the kind of statistic that explain all outputs, such as
+        ``late/direct``. None where none explains all of them, and with ``plan=``.
+    schedules
+        All that explain the outputs as well.
+    plan
+        The plan that gives its outputs bit for bit, where one is known.
+    diagnosis
+        What is known of how it computes, in a sentence.
+    fault
+        What is wrong, in a phrase, where it is known.
+    power
+        What the run would have seen, by size.
+    unsupported
+        What the kernel refuses, each in a few words.
+    properties
+        By name.
+    notes
+        What is worth knowing and no fault.
+    errors
+        Signed errors by probe.
+    calls, outputs
+        How many were judged.
+    """
+
+    kernel: str
+    settings: Settings
+    failures: tuple[Failure, ...]
+    schedule: str | None
+    schedules: tuple[str, ...] = ()
+    plan: str | None = None
+    diagnosis: str = ""
+    fault: str = ""
+    power: tuple[Power, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    properties: dict[str, Property] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    errors: tuple[Spread, ...] = ()
+    calls: int = 0
+    outputs: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.failures
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        settings = self.settings
+        what = f"{settings.norm.title} in {settings.output_format.name}"
+        if self.passed:
+            how = "" if self.schedule is None else f", {self.schedule}"
+            how += ", with a note" if any(SHOWS in told for told in self.notes) else ""
+            return (
+                f"{self.kernel} is a sound {what}{how}:"
+                f" all {self.outputs:,} outputs of {self.calls} calls are explained."
+            )
+        if self.fault:
+            return f"{self.kernel} is not a sound {what}: {self.fault}."
+        first = self.failures[0]
+        others = len(self.failures) - 1
+        more = f" (and {others} more failure{'s' if others > 1 else ''})" if others else ""
+        where = f"at {first.call}, " if first.call else ""
+        return f"{self.kernel} is not a sound {what}: {where}{first.brief}{more}."
+
+    def __str__(self) -> str:
+        lines = [self.sentence]
+        for failure in self.failures[:TOLD]:
+            lines += failure.lines(known=failure.message in lines[0])
+        if self.diagnosis:
+            lines.append(f"  diagnosis: {self.diagnosis}")
+        if best := self._seen():
+            lines.append(f"  seen would have been: {best}")
+        lines += [f"  not supported: {told}" for told in self.unsupported]
+        lines += [f"  {one.name}: {one.told}" for one in self.properties.values()]
+        lines += [f"  note: {told}" for told in self.notes]
+        return "\n".join(lines)
+
+    def _seen(self) -> str:
+        chosen = [one for one in self.power if math.isfinite(one.root)]
+        return "; ".join(
+            f"{one.root:.1e} of r at hidden {one.hidden}"
+            for one in dict.fromkeys([*chosen[:1], *chosen[len(chosen) // 2 :][:1], *chosen[-1:]])
+        )
+
+    def to_json(self) -> str:
+        """All of it as JSON, one line; NaN and infinities as strings."""
+        document = {
+            "precision_lab": __version__,
+            "kernel": self.kernel,
+            "passed": self.passed,
+            "sentence": self.sentence,
+            "settings": self.settings.to_dict(),
+            "schedule": self.schedule,
+            "schedules": list(self.schedules),
+            "plan": self.plan,
+            "diagnosis": self.diagnosis,
+            "fault": self.fault,
+            "calls": self.calls,
+            "outputs": self.outputs,
+            "failures": [failure.to_dict() for failure in self.failures],
+            "unsupported": list(self.unsupported),
+            "properties": {
+                name: {"holds": one.holds, "told": one.told, **one.figures}
+                for name, one in self.properties.items()
+            },
+            "notes": list(self.notes),
+            "power": [vars(one) for one in self.power],
+            "errors": [vars(one) for one in self.errors],
+        }
+        return json.dumps(_plain(document), allow_nan=False, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinities: strings stand for them."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from precision_lab.exceptions import InputError
+from precision_lab.identification.closest_plan import identify
+from precision_lab.norm.norm import norms
+from precision_lab.plan.emulation import emulate
+from precision_lab.plan.table import plans
+from precision_lab.validation.specimens.table import specimens
+
+
+def follows(plan, norm=None):
+    """A kernel that computes by a plan."""
+
+    def kernel(x, weight, bias, eps):
+        return emulate(x, weight, bias, eps=eps, plan=plan, norm=norm)
+
+    return kernel
+
+
+def changed(name):
+    """The plan that a name with switches stands for: ``"late cast=early"``."""
+    row, *switches = name.split(" ")
+    return plans[row].replace(**dict(switch.split("=") for switch in switches))
+
+
+RMS = [
+    "late",
+    "early",
+    "all-low",
+    "late eps_place=outside",
+    "early eps_place=missing",
+    "late eps_place=max",
+    "late eps_place=sum",
+    "late eps_format=float16",
+    "early divisor=n-1",
+    "late square_format=input",
+    "late sum_format=input",
+    "late reciprocal_format=input",
+    "late gain=one_plus gain_format=input",
+    "early gain=ignored",
+    "late statistic=two_pass",
+    "late output_rounding=toward_zero",
+]
+LAYER = [
+    "late",
+    "early bias=before_gain",
+    "late statistic=one_pass",
+    "late apply=scale_shift bias_rounding=fused",
+    "late eps_place=outside divisor=n-1",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [*((name, "bfloat16") for name in RMS), *((name, "float16") for name in RMS[2:12:3])],
+)
+def test_plans_of_an_rmsnorm_are_found(name, format):
+    """Every output is the found plan's, and it has the switches that the kernel departs in."""
+    plan = changed(name)
+    best = identify(follows(plan), format=format)[0]
+    assert (1.0, True) == (best.share, best.exact)
+    for switch, value in plan.switches.items():
+        held = best.undecided.get(switch, (best.switches[switch],))
+        assert value in held or _means_the_same(best, switch, value, format)
+
+
+def _means_the_same(best, switch, value, format):
+    """A format written as ``input``, or what no output of this plan depends on."""
+    named = {value, best.switches[switch]}
+    return named <= {"input", format, "float16", "float32"} or best.switches["gain"] == "ignored"
+
+
+@pytest.mark.parametrize("name", LAYER)
+def test_plans_of_a_layernorm_are_found(name):
+    """The same where a mean is subtracted and a bias added."""
+    plan = changed(name)
+    best = identify(follows(plan, "layer"), norm="layer", format="float16")[0]
+    assert 1.0 == best.share
+    departures = {s: v for s, v in plan.switches.items() if v != plans["late"].switches[s]}
+    for switch, value in departures.items():
+        assert value in best.undecided.get(switch, (best.switches[switch],))
+
+
+def test_orders_and_roots_show_in_float32():
+    """In float32 the order of summation and the form of the root are told apart."""
+    plan = changed("late order=sequential inverse=divide")
+    best = identify(follows(plan), format="float32")[0]
+    assert (1.0, "sequential", "divide") == (
+        best.share,
+        best.switches["order"],
+        best.switches["inverse"],
+    )
+    assert not {"order", "inverse"} & set(best.undecided)
+
+
+def test_known_implementations_are_named():
+    """A kernel with the outputs of rows of the catalogue is told by their names."""
+    best = identify(follows("hf-llama"))[0]
+    assert {"early", "hf-llama", "vllm-rms-norm"} <= set(best.known)
+    assert best.name == best.known[0]
+    gemma = identify(follows("hf-gemma"), weight_offset=1.0)[0]
+    assert "hf-gemma" in gemma.known
+    assert () == gemma.faults
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("rms-eps-outside", "eps is added outside the root"),
+        ("rms-eps-missing", "eps is missing"),
+        ("rms-eps-largest", "the larger of ms and eps"),
+        ("rms-eps-in-sum", "added to the sum"),
+        ("rms-eps-in-float16", "eps is rounded to float16"),
+        ("rms-eps-times-10", "eps counts 10 times"),
+        ("rms-eps-fixed", "whatever is given"),
+        ("rms-unbiased", "n − 1"),
+        ("rms-mean-subtracted", "it computes LayerNorm, not RMSNorm"),
+        ("rms-plus-one-in-weight-format", "1 + g is rounded"),
+        ("rms-gain-ignored", "the gain is ignored"),
+        ("rms-output-truncated", "truncated"),
+        ("layer-one-pass", "one pass"),
+    ],
+)
+def test_faulty_kernels_are_told_what_is_wrong(name, told):
+    """Kernels that share no code with the plans: the phrase names the fault."""
+    row = specimens[name]
+    best = identify(row.fresh(), norm=row.norm, weight_offset=row.weight_offset)[0]
+    assert 1.0 == best.share
+    assert any(told in fault for fault in best.faults)
+
+
+def test_sound_kernels_have_no_fault():
+    """What a sound kernel does is never called a fault."""
+    for name in ("rms-late", "rms-division", "rms-blocked"):
+        row = specimens[name]
+        best = identify(row.fresh(), norm=row.norm, weight_offset=row.weight_offset)[0]
+        assert (1.0, ()) == (best.share, best.faults)
+
+
+def test_a_kernel_that_fits_no_plan_is_told_so():
+    """Noise is no plan: the best share stays below 1, and nothing known is named."""
+
+    def noisy(x, weight, bias, eps):
+        y = emulate(x, weight, bias, eps=eps, plan="late").astype(np.float32)
+        return (y * (1 + 0.05 * np.sin(np.arange(y.size))).reshape(y.shape)).astype(x.dtype)
+
+    best = identify(noisy)[0]
+    assert best.share < 0.5
+    assert (False, ()) == (best.exact, best.known)
+
+
+def test_sizes_eps_and_formats_are_arguments():
+    """A kernel of one size, one eps and its own output format is asked for no other."""
+    asked = set()
+
+    def wide(x, weight, bias, eps):
+        asked.add((x.shape[1], eps, weight.dtype.name))
+        return emulate(x, weight, eps=eps, plan=plans["late"].replace(output_format="float32"))
+
+    found = identify(
+        wide, hidden=[64], eps=[1e-5], weight_format="float32", output_format="float32"
+    )
+    assert {(64, 1e-5, "float32")} == asked
+    assert 1.0 == found[0].share
+    assert "float32" == found[0].switches["output_format"]
+
+
+def test_unknown_names_are_refused():
+    """A norm or format that is not there is an error of the caller."""
+    with pytest.raises(InputError, match="rms"):
+        identify(follows("late"), norm="rsm")
+    with pytest.raises(InputError, match="bfloat16"):
+        identify(follows("late"), format="bflaot16")
+
+
+def test_best_come_first_and_shares_fall():
+    """The list is sorted: most outputs first."""
+    found = identify(follows("early"))
+    assert sorted((one.share for one in found), reverse=True) == [one.share for one in found]
+    assert found[0].norm is norms["rms"]
+    assert found[0].compared == found[-1].compared
+
+
+def test_a_layer_norm_that_takes_no_bias_is_asked_without():
+    """And what refuses every call says itself why; an RMSNorm is never given a bias."""
+
+    def plain(x, weight, bias, eps):
+        if bias is not None:
+            raise NotImplementedError("no bias")
+        return emulate(x, weight, eps=eps, plan="early", norm="layer")
+
+    def closed(x, weight, bias, eps):
+        raise NotImplementedError("no bias" if bias is not None else "nothing else either")
+
+    best = identify(plain, norm="layer")[0]
+    assert (1.0, "early") == (best.share, best.switches["cast"])
+    for norm, words in (("layer", "no bias"), ("rms", "nothing else either")):
+        with pytest.raises(NotImplementedError, match=words):
+            identify(closed, norm=norm)

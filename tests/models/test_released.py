@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from conftest import optional
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precision_lab.exceptions import InputError
+from precision_lab.inputs.packaged import captures
+from precision_lab.models.released import CLASS, known_models
+from precision_lab.models.types import COMPOSITE, TRANSFORMERS, ModelType, model_types
+from precision_lab.plan.table import plans
+
+TYPES = list(model_types.values())
+MODELS = list(known_models.values())
+
+
+def name(row):
+    """What a test's case is called."""
+    return row.name
+
+
+class TestModelTypes:
+    """The rows of `model_types` against `plans` and against transformers."""
+
+    @pytest.mark.parametrize("row", TYPES, ids=name)
+    def test_plans_exist_and_compute_the_norm(self, row):
+        """Each type's plan is a row of `plans`, computes its norm and adds 1 where it does."""
+        plan = plans[row.plan]
+        assert plan.norm in ("any", row.norm)
+        assert row.weight_offset in (0.0, 1.0)
+        if plan.gain == "one_plus":
+            assert 1.0 == row.weight_offset
+
+    def test_a_plan_of_the_other_norm_is_refused(self):
+        """A row whose plan computes another norm can't be written."""
+        with pytest.raises(ValueError, match="does not compute"):
+            ModelType(
+                name="x",
+                plan="hf-llama",
+                norm="layer",
+                eps_key="",
+                eps_default=None,
+                hidden_default=1,
+            )
+
+    @pytest.mark.parametrize("row", TYPES, ids=name)
+    def test_defaults_are_sensible(self, row):
+        """A default is a small positive number; a row of transformers has both defaults."""
+        if row.source == TRANSFORMERS:
+            assert 0 < row.eps_default < 1e-4
+            assert row.hidden_default >= 1
+        else:
+            assert row.eps_default is None
+        assert row.source
+        assert row.eps_key or row.note
+
+    @pytest.mark.parametrize("row", [row for row in TYPES if row.source == TRANSFORMERS], ids=name)
+    def test_defaults_are_those_of_transformers(self, row):
+        """Key, default and width are those of the config class in transformers."""
+        optional("transformers.models.gemma4")
+        transformers = optional("transformers")
+        config = transformers.CONFIG_MAPPING[row.name]()
+        if row.eps_key:
+            assert row.eps_default == getattr(config, row.eps_key)
+        else:
+            assert not [key for key in config.to_dict() if re.search(r"norm\w*eps", key)]
+        sizes = getattr(config, "hidden_sizes", None)
+        hidden = config.hidden_size if sizes is None else sizes[-1]
+        assert row.hidden_default == hidden
+        for width in row.widths:
+            assert getattr(config, width) > 0
+        if row.qk == "head":
+            assert row.head_default == config.to_dict().get("head_dim")
+        if row.qk.endswith("?"):
+            assert isinstance(getattr(config, row.qk[:-1]), bool)
+
+    @pytest.mark.parametrize("composite", COMPOSITE)
+    def test_composites_are_those_of_transformers(self, composite):
+        """A type made of several models holds the text model that its row names."""
+        optional("transformers.models.gemma4")
+        transformers = optional("transformers")
+        config = transformers.CONFIG_MAPPING[composite]
+        assert COMPOSITE[composite] == config.sub_configs["text_config"].model_type
+        assert COMPOSITE[composite] in model_types
+        assert composite not in model_types
+
+
+class TestKnownModels:
+    """The rows of `known_models`, and how a name finds one."""
+
+    @pytest.mark.parametrize("row", MODELS, ids=name)
+    def test_rows_are_sensible(self, row):
+        """Every model has a type, a width, a source and an eps between 1e-12 and 1e-5."""
+        assert row.type is model_types[row.model_type]
+        assert (row.norm, row.plan) == (row.type.norm, row.type.plan)
+        assert 1e-12 <= row.eps <= 1e-5
+        assert 256 <= row.hidden_size <= 16384
+        assert all(size > 0 for size in row.other_sizes.values())
+        assert row.source
+
+    @pytest.mark.parametrize("row", [row for row in MODELS if row.source == CLASS], ids=name)
+    def test_what_only_the_class_says_is_its_default(self, row):
+        """A row whose source is the config class holds that class's numbers, and says so."""
+        assert not row.released
+        assert row.type.eps_default == row.eps
+        assert row.type.hidden_default == row.hidden_size
+
+    @pytest.mark.parametrize(
+        ("model", "eps", "default"),
+        [
+            ("Llama-3.1-8B", 1e-5, 1e-6),
+            ("Mistral-7B", 1e-5, 1e-6),
+            ("OLMo-2-7B", 1e-6, 1e-5),
+            ("RoBERTa-base", 1e-5, 1e-12),
+            ("Qwen2.5-72B", 1e-5, 1e-6),
+            ("Qwen2.5-7B", 1e-6, 1e-6),
+            ("GLM-4", 1.5625e-7, 1.5625e-7),
+        ],
+    )
+    def test_what_a_missing_key_changes(self, model, eps, default):
+        """Released values and class defaults stand side by side, as published."""
+        assert (eps, default) == (known_models[model].eps, known_models[model].type.eps_default)
+
+    @pytest.mark.parametrize(
+        ("asked", "found"),
+        [
+            ("meta-llama/Llama-3.1-8B", "Llama-3.1-8B"),
+            ("meta-llama/Meta-Llama-3.1-8B-Instruct", "Llama-3.1-8B"),
+            ("meta-llama/Llama-2-7b-chat-hf", "Llama-2-7B"),
+            ("mistralai/Mistral-7B-Instruct-v0.3", "Mistral-7B"),
+            ("google/gemma-2-9b-it", "Gemma-2-9B"),
+            ("Qwen/Qwen2.5-72B-Instruct", "Qwen2.5-72B"),
+            ("microsoft/Phi-3-mini-4k-instruct", "Phi-3-mini"),
+            ("sentence-transformers/all-MiniLM-L6-v2", "MiniLM-L6"),
+            ("google-bert/bert-base-uncased", "BERT-base"),
+            ("google/vit-base-patch16-224", "ViT-base"),
+            ("openai-community/gpt2", "GPT-2"),
+            ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M"),
+        ],
+    )
+    def test_names_as_published_find_their_row(self, asked, found):
+        """Organisation, case and common endings of a name don't matter."""
+        assert found == known_models.find(asked).name
+        assert asked in known_models
+
+    @pytest.mark.parametrize(
+        ("asked", "near"),
+        [
+            ("meta-llama/Llama-3.1-9B", "Llama-3.1-8B"),
+            ("BERT-bsae", "BERT-base"),
+            ("Qwen2.5-71B", "Qwen2.5-72B"),
+        ],
+    )
+    def test_a_name_close_to_a_known_one_is_told(self, asked, near):
+        """An unknown name is an error of one sentence that holds it and the nearest."""
+        with pytest.raises(InputError) as caught:
+            known_models.find(asked)
+        assert asked in str(caught.value)
+        assert near in str(caught.value)
+        assert known_models.get(asked) is None
+
+    @pytest.mark.parametrize("capture", ["smollm2", "minilm"])
+    def test_captures_that_the_package_ships_agree(self, capture):
+        """The captured models have the norm, eps and width of their rows."""
+        found = captures[capture].load()
+        row = known_models.find(found.model)
+        assert (row.norm, row.eps) == (found.norm, found.eps)
+        assert {row.hidden_size} == {layer.x.shape[1] for layer in found.layers}
+
+    def test_every_name_finds_its_own_row(self):
+        """No two rows answer to one name, in whatever case."""
+        assert len({key.lower() for key in known_models}) == len(known_models)
+        for row in MODELS:
+            for key in (row.name, *row.aliases, f"some/{row.name.upper()}"):
+                assert row is known_models[key]
+
+    @given(st.text(max_size=30))
+    def test_any_text_is_a_name_or_an_input_error(self, text):
+        """No text breaks the search."""
+        if text in known_models:
+            assert math.isfinite(known_models.find(text).eps)
+        else:
+            with pytest.raises(InputError, match=r"\Aunknown known model [^\n]*\Z"):
+                known_models.find(text)

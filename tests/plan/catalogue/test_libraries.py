@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's norms and those of transformers, against the plans that are named after them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import optional
+from library_inputs import EPS, FORMATS, HIDDEN, KINDS, differing, made, shift
+
+from precision_lab.numbers.table import formats
+from precision_lab.plan.emulation import emulate
+from precision_lab.plan.table import plans
+
+MODULES = {
+    "torch-rms-norm": ("torch.nn", "RMSNorm"),
+    "torch-layer-norm": ("torch.nn", "LayerNorm"),
+    "hf-llama": ("transformers.models.llama.modeling_llama", "LlamaRMSNorm"),
+    "hf-t5": ("transformers.models.t5.modeling_t5", "T5LayerNorm"),
+    "hf-gemma": ("transformers.models.gemma.modeling_gemma", "GemmaRMSNorm"),
+    "hf-gemma3n": ("transformers.models.gemma3n.modeling_gemma3n", "Gemma3nRMSNorm"),
+    "hf-olmo2": ("transformers.models.olmo2.modeling_olmo2", "Olmo2RMSNorm"),
+}
+
+WITH_AVX2 = ("AVX2", "AVX512")
+"""The code of torch that torch-layer-norm describes: ATEN_CPU_CAPABILITY=avx2 and above."""
+
+
+def module(plan, hidden, **given):
+    """The implementation that a plan is named after."""
+    torch = optional("torch")
+    if plan == "torch-layer-norm" and torch.backends.cpu.get_cpu_capability() not in WITH_AVX2:
+        pytest.skip("this CPU, or ATEN_CPU_CAPABILITY, is below avx2: torch fuses nothing there")
+    path, kind = MODULES[plan]
+    return getattr(optional(path), kind)(hidden, **given)
+
+
+def to_torch(array):
+    """The same bits as a tensor."""
+    torch = optional("torch")
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.uint16).copy()).view(torch.bfloat16)
+    return torch.from_numpy(array.copy())
+
+
+def to_numpy(tensor, dtype):
+    """The same bits as an array."""
+    torch = optional("torch")
+    assert str(tensor.dtype) == f"torch.{dtype.name}"
+    return tensor.view(torch.int32 if dtype.itemsize == 4 else torch.int16).numpy().view(dtype)
+
+
+def real(plan, x, gain, eps, *, bias=None):
+    """What the implementation makes of x, in x's dtype."""
+    torch = optional("torch")
+    norm = module(plan, x.shape[-1], eps=eps)
+    norm.weight.data = to_torch(gain)
+    if plans[plan].norm == "layer":
+        norm.bias = None if bias is None else torch.nn.Parameter(to_torch(bias))
+    with torch.no_grad():
+        return to_numpy(norm(to_torch(x)), x.dtype)
+
+
+def affine(plan, format, hidden):
+    """A bias for a layer norm, none for an rms norm."""
+    if plans[plan].norm == "rms":
+        return None
+    return shift(format, hidden)
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("plan", MODULES)
+def test_not_a_bit_differs(plan, format, hidden):
+    """On rows of any size and kind the plan gives what the implementation gives."""
+    bias = affine(plan, format, hidden)
+    for k, kind in enumerate(KINDS):
+        x, gain = made(kind, format, hidden)
+        eps = EPS[(k + hidden) % len(EPS)]
+        actual = emulate(x, gain, bias, eps=eps, plan=plan)
+        assert 0 == differing(real(plan, x, gain, eps, bias=bias), actual), (kind, eps)
+
+
+@pytest.mark.filterwarnings("ignore:Mismatch dtype")
+@pytest.mark.parametrize("format", ["bfloat16", "float16"])
+@pytest.mark.parametrize("plan", [name for name in MODULES if plans[name].cast == "late"])
+def test_late_plans_take_float32_weights(plan, format):
+    """With 16-bit x and a float32 weight, not rounded to x's format, no bit differs either."""
+    for hidden in (15, 769):
+        x, _ = made("ordinary", format, hidden)
+        _, gain = made("ordinary", "float32", hidden)
+        bias = affine(plan, "float32", hidden)
+        expected = real(plan, x, gain, 1e-6, bias=bias)
+        assert 0 == differing(expected, emulate(x, gain, bias, eps=1e-6, plan=plan))
+        rounded = formats[format].cast(gain)
+        assert differing(expected, emulate(x, rounded, bias, eps=1e-6, plan=plan)) > 0
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("plan", MODULES)
+def test_another_plan_differs(plan, format):
+    """The comparison above can fail: change a switch that matters, and bits differ."""
+    x, gain = made("ordinary", format, 4100, rows=64)
+    row, bias = plans[plan], affine(plan, format, 4100)
+    expected = real(plan, x, gain, 1e-6, bias=bias)
+    switches = [{"gain": "plain" if row.gain == "one_plus" else "one_plus"}]
+    if format == "float32":
+        switches += [{"order": "pairwise"}, {"inverse": "rsqrt"}]
+    else:
+        switches += [{"cast": "late" if row.cast == "early" else "early"}]
+    if row.norm == "layer":
+        switches += [
+            {"statistic": "two_pass"},
+            {"apply": "scale_shift" if format == "float32" else "centred"},
+            {"bias_rounding": "separate"},
+        ]
+    for changed in switches:
+        actual = emulate(x, gain, bias, eps=1e-6, plan=row.replace(**changed))
+        assert differing(expected, actual) > 0, changed
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_torch_without_a_gain_and_without_an_eps(format):
+    """F.rms_norm of x alone: no gain, and eps is float32's 2^-23 whatever the format of x."""
+    torch = optional("torch")
+    x, _ = made("tiny", format, 576)
+    expected = to_numpy(torch.nn.functional.rms_norm(to_torch(x), x.shape[-1:]), x.dtype)
+    plan = plans["torch-rms-norm"]
+    assert 0 == differing(expected, emulate(x, eps=plan.eps_default, plan=plan))
+    assert differing(expected, emulate(x, eps=1e-6, plan=plan)) > 0
+
+
+@pytest.mark.parametrize("hidden", [1, 17, 769])
+@pytest.mark.parametrize("format", FORMATS)
+def test_layer_norm_without_weight_or_bias(format, hidden):
+    """Whichever is missing, no bit differs; a bias that is missing is +0, which signs tell."""
+    module("torch-layer-norm", hidden)
+    torch = optional("torch")
+    plan, told = plans["torch-layer-norm"], 0
+    bias = affine(plan.name, format, hidden)
+    for kind in KINDS:
+        x, gain = made(kind, format, hidden)
+        for weight, added in ((gain, bias), (gain, None), (None, bias), (None, None)):
+            parts = [None if part is None else to_torch(part) for part in (weight, added)]
+            y = torch.nn.functional.layer_norm(to_torch(x), x.shape[-1:], *parts)
+            expected = to_numpy(y, x.dtype)
+            assert 0 == differing(expected, emulate(x, weight, added, eps=1e-5, plan=plan)), kind
+            other = plan.replace(absent_bias="none")
+            told += differing(expected, emulate(x, weight, added, eps=1e-5, plan=other))
+    assert told > 0 or hidden == 1
+
+
+def test_layer_norm_of_a_constant_row_of_float16():
+    """Every x is 5e4 and so is the mean, yet x·r − m·r with a rounded m·r is −0.484, not 0."""
+    torch = optional("torch")
+    x = np.full((1, 64), 5e4, np.float16)
+    actual = emulate(x, eps=1e-5, plan="torch-layer-norm")
+    assert {np.float16(-0.4844)} == set(actual[0])
+    module("torch-layer-norm", 64)
+    assert 0 == differing(
+        to_numpy(torch.nn.functional.layer_norm(to_torch(x), (64,)), x.dtype), actual
+    )
+
+
+def test_layer_norm_below_avx2_is_another():
+    """With ATEN_CPU_CAPABILITY=default torch fuses nothing: a process of its own has other bits."""
+    module("torch-layer-norm", 8)
+    code = """
+import sys, torch
+x = torch.randn(64, 769, generator=torch.Generator().manual_seed(0))
+sys.stdout.buffer.write(torch.nn.functional.layer_norm(x, (769,)).numpy().tobytes())
+"""
+    found = {}
+    for capability in ("default", "avx2"):
+        environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True, env=environment
+        )
+        found[capability] = np.frombuffer(run.stdout, np.float32).reshape(64, 769)
+    torch = optional("torch")
+    x = torch.randn(64, 769, generator=torch.Generator().manual_seed(0)).numpy()
+    actual = emulate(x, eps=1e-5, plan="torch-layer-norm")
+    assert 0 == differing(found["avx2"], actual)
+    assert differing(found["default"], actual) / actual.size > 0.05
+
+
+@pytest.mark.parametrize("plan", [name for name in MODULES if name.startswith("hf-")])
+def test_eps_is_the_modules_own(plan):
+    """Where the user gives no eps, the plan's is the module's."""
+    norm = module(plan, 8)
+    own = norm.eps if hasattr(norm, "eps") else norm.variance_epsilon
+    assert plans[plan].eps_default == own
