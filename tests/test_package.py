@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import doctest
 import importlib.metadata
-import itertools
 import json
 import os
 import pkgutil
@@ -18,11 +17,9 @@ import pytest
 
 import precision_lab
 
-ROOM_AND_NAME = [
-    name
-    for name in precision_lab.__all__
-    if name in {module.name for module in pkgutil.iter_modules(precision_lab.__path__)}
-]
+ROOMS = sorted(
+    module.name for module in pkgutil.iter_modules(precision_lab.__path__) if module.ispkg
+)
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(precision_lab.__path__, "precision_lab.")
@@ -59,31 +56,58 @@ def test_the_names_that_scripts_call_are_public():
     assert comparing.compare is precision_lab.compare
 
 
-def test_a_room_and_a_function_share_a_name():
-    """There are such names, so the next test tests something."""
-    assert {"formats", "truth", "plans", "emulate", "errors"} <= set(ROOM_AND_NAME)
+def test_no_room_has_the_name_of_a_public_object():
+    """`precision_lab.NAME` is a room or a public object, never one of two."""
+    top = {module.name for module in pkgutil.iter_modules(precision_lab.__path__)}
+    assert set() == top & set(precision_lab.__all__)
 
 
-@pytest.mark.parametrize("first", ROOM_AND_NAME)
-def test_names_mean_the_same_in_every_order(first):
-    """Whichever room is imported first, or again, a public name is the function or the table."""
-    orders = [*itertools.permutations(ROOM_AND_NAME, 2)]
+def test_no_module_is_hidden_behind_an_object():
+    """`import precision_lab.a.b as m` gives the module."""
+    for module in MODULES:
+        importlib.import_module(module)
+    parts = [module.rpartition(".") for module in MODULES]
+    assert len(parts) > 200
+    assert [] == [
+        f"{package}.{name}"
+        for package, _, name in parts
+        if getattr(sys.modules[package], name) is not sys.modules[f"{package}.{name}"]
+    ]
+
+
+def test_names_mean_the_same_in_every_order():
+    """Whichever room is imported first, a public name is what that room's face gives."""
     found = python(f"""
-import importlib
-importlib.import_module("precision_lab.{first}")
-import precision_lab
-kinds = {{name: type(getattr(precision_lab, name)).__name__ for name in {ROOM_AND_NAME}}}
-assert "module" not in kinds.values(), kinds
-bound = {{name: getattr(precision_lab, name) for name in {ROOM_AND_NAME}}}
-for before, after in {orders}:
-    getattr(precision_lab, before)
-    importlib.import_module("precision_lab." + after)
-    exec(f"from precision_lab.{{before}} import {{before}}; from precision_lab import {{after}}")
-    for name, value in bound.items():
-        assert getattr(precision_lab, name) is value, (before, after, name)
+import sys
+from importlib import import_module
+for room in {ROOMS}:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "precision_lab"]:
+        del sys.modules[name]
+    import_module("precision_lab." + room)
+    import precision_lab
+    for place, names in precision_lab.ROOMS.items():
+        face = import_module("precision_lab." + place)
+        for name in names:
+            for _ in range(2):
+                assert getattr(precision_lab, name) is getattr(face, name), (room, name)
 print("same")
 """)
     assert found == "same\n"
+
+
+def test_eight_files_at_the_root():
+    """What is no room is rare: a ninth file at the root belongs into a room."""
+    folder = Path(precision_lab.__file__).parent
+    assert len(list(folder.glob("*.py"))) <= 8
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_says_what_it_answers_and_what_it_must_not_know(room):
+    """The first paragraph of its face's docstring, and a sentence of its last."""
+    answer, *others = importlib.import_module(f"precision_lab.{room}").__doc__.split("\n\n")
+    assert answer.strip().endswith((".", "?"))
+    assert others
+    assert others[-1].startswith("It must not know ")
 
 
 def test_importing_pulls_in_the_core_alone():

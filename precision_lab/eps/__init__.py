@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which eps is right for a model, in the format and plan that it will run in."""
+"""Which eps is right for a model, in the format and plan that it will run in.
+
+It must not know how its answers are shown.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages from rows, figures and findings: the report, its loader of analyses and its JSON twins."""
+"""Pages from rows, figures and findings: the report, its loader of analyses and its JSON twins.
+
+It must not know how a row is measured or a verdict reached.
+"""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ ODD = [
 UP = ["-inf", "−3", "1e-12", "2⁻⁸", "0.5", "12 %", "0x1.8p+4", "24,494", "∞", "none", "NaN", ""]
 DOWN = ["∞", "24,494", "0x1.8p+4", "12 %", "0.5", "2⁻⁸", "1e-12", "−3", "-inf", "none", "NaN", ""]
 ANALYSIS = f"""
-    from precision_lab import charts
+    from precision_lab.report import charts
     from precision_lab.report import Cell, Table
-    from precision_lab.sweep import Sweep
+    from precision_lab.sweeps import Sweep
 
     question = "Is a made-up norm well?"
     words = {{"a_word_" * 30: "A long one.", "brief": "a_meaning_" * 30}}

@@ -29,8 +29,8 @@ from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.results.file import StoppedError
 
 GOOD = """
-    from precision_lab import charts
-    from precision_lab.sweep import Sweep
+    from precision_lab.report import charts
+    from precision_lab.sweeps import Sweep
 
     question = "Is a made-up norm well?"
 
@@ -572,7 +572,7 @@ def test_the_three_analyses_are_there():
 
 
 MEASURING = """
-    from precision_lab import charts
+    from precision_lab.report import charts
 
     question = "Is what is measured kept?"
 
