@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.plan import emulate, plans
-from precision_lab.plan.bounds import bound
+from precision_lab.plan import bound, emulate, plans
 from precision_lab.validation.elimination import Elimination, Rejection, explains, parts, rejections
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Judgement
