@@ -127,12 +127,12 @@ def emulate(
     target = run.formats["output"]
     y = run.output()
     if "output" in exact:
-        return y.astype(np.float64).reshape(inputs.shape)
+        return inputs.fold(y.astype(np.float64))
     if target.nan and target.dtype != y.dtype:
         # Values of the format already: nothing is rounded on the way through float32.
         with np.errstate(invalid="ignore"):
-            return y.astype(np.float32).astype(target.dtype).reshape(inputs.shape)
-    return target.cast(y).reshape(inputs.shape)
+            return inputs.fold(y.astype(np.float32).astype(target.dtype))
+    return inputs.fold(target.cast(y))
 
 
 class Run:
@@ -178,7 +178,11 @@ class Run:
         """The statistic."""
         with np.errstate(all="ignore"):
             x, scale = self._brought_in()
-            return Moments(x, scale, *self._statistic(x, scale))
+            entering = self.inputs.groups.entering
+            if entering is None:
+                return Moments(x, scale, *self._statistic(x, scale))
+            mean, _, squares = self._statistic(x[:, entering], scale)
+            return Moments(x, scale, mean, None, squares)
 
     def factor(self, moments: Moments) -> Values:
         """r, [rows, 1], or the root where the plan divides by it."""

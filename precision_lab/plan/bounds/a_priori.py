@@ -39,7 +39,6 @@ chapters 2 to 4; for the sums see `sum_errors`.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,9 +140,8 @@ def bound(
     with np.errstate(all="ignore"):
         for start in range(0, len(result), step):
             rows = slice(start, start + step)
-            part = dataclasses.replace(inputs, x=inputs.x[rows])
-            result[rows] = _Bound(chosen, part).elements()
-    return result.reshape(inputs.shape)
+            result[rows] = _Bound(chosen, inputs.take(rows)).elements()
+    return inputs.fold(result)
 
 
 def bound_terms(
