@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from precision_lab.norm import Inputs, check, truth
+from precision_lab.norm import Inputs, check, truth_of
 from precision_lab.plan import Emulation, Step
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Losses:
             plan.norm_for(evidence.norm), evidence.x, evidence.weight, evidence.bias,
             eps=reference or 0.0,
         )  # fmt: skip
-        self.zero = dataclasses.replace(self.inputs, x=self.inputs.x[-1:])
+        self.zero = self.inputs.take(slice(-1, None))
         shares = plan.prescale == "row_max" or plan.eps_place == "sum"
         self._kept: dict[bool, dict[str, Any]] | None = None if shares else {}
         self._answers: dict[tuple[float, bool], Lost] = {}
@@ -120,10 +120,11 @@ class Losses:
         """[lost rows, hidden], where the function itself rounds to a finite value."""
         inputs = self.inputs if whole else self.zero
         reference = eps if self.reference is None else self.reference
-        exact = truth(
-            inputs.norm, inputs.x[rows], inputs.weight, inputs.bias, eps=reference,
-            weight_offset=self.evidence.offset,
-        )  # fmt: skip
+        exact = truth_of(
+            dataclasses.replace(
+                inputs.take(rows), eps=reference, weight_offset=self.evidence.offset
+            )
+        )
         output = self.output
         if output.nan or output.infinities:
             finite = np.isfinite(exact.round(output).astype(np.float64))

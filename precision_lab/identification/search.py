@@ -9,7 +9,6 @@ share it, and those that come to the same roots share those.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -362,7 +361,7 @@ def _likely(
     call = max(calls, key=lambda one: one.inputs.x.shape[-1])
     place = calls.index(call)
     rows = slice(None, None, max(1, len(call.y) // SAMPLE))
-    inputs = dataclasses.replace(call.inputs, x=call.inputs.x[rows])
+    inputs = call.inputs.take(rows)
     asked = call.bits[rows]
 
     def equal(state: Shared, form: Form, end: Switches) -> int:

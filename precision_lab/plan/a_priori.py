@@ -11,7 +11,7 @@ infinite where a step's largest possible result reaches its format's overflow ed
 1. In. x̂ = x + e with abs(e) <= a·abs(x) + b: a = u and b = η of the compute format if that does not
    hold the input's values, else 0; prescaling by a power of two adds η to b.
 
-2. Mean. A sum of n addends in an order with error factor f (`reduce.Order.factor`; about depth·u,
+2. Mean. A sum of n addends in an order with error factor f (`Order.factor`; about depth·u,
    never more than (n − 1)·u) errs by at most f·Σ abs(x̂), its division by n by max(u·abs(m), η):
    abs(m̂ − m) <= e_m. The deviations are d̂ = (d + e − e')(1 + δ), abs(e') <= e_m.
 
@@ -20,7 +20,7 @@ infinite where a step's largest possible result reaches its format's overflow ed
    Σ(d − e')² = Σd² + n·e'², so that it counts in second order only. Squaring brings a factor
    1 ± u and n·η; summing at most 1 + f, and at least the largest of 1 − f, (1 − u)^depth and 1/n,
    for no partial sum of non-negative addends falls below an addend. One-pass variances subtract
-   two such enclosures; for Welford's updates see `welford_bounds` and `chunked_bounds`.
+   two such enclosures; for Welford's updates see `bounds.welford` and `bounds.torch_welford`.
 
 4. Root. ms, ms + eps, √ and 1/√ are monotone, so intervals pass through them end by end, each end
    widened by the step's rounding: r̂ lies in [r_low, r_high], and abs(r̂ − r) <= e_r. A plan that
@@ -34,7 +34,7 @@ infinite where a step's largest possible result reaches its format's overflow ed
 
 The bound is evaluated in float64 with 2^-45 of slack a quantity, so for float64 outputs it is no
 smaller than that. Sources: Higham, "Accuracy and Stability of Numerical Algorithms" (2002),
-chapters 2 to 4; for the sums see `sum_errors`.
+chapters 2 to 4; for the sums see `orders.error_factors`.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class Analysis:
     def errors(self) -> Floats:
         """The bound of each element, [groups, elements]."""
         value, truth = self.known["y"], self.truth()
-        error = value.error
+        error: Floats = value.error
         if self.plan.gain == "ignored" or self.plan.bias == "before_gain":
             error = error + np.abs(value.near - truth)
         error = error * (1 + SLACK) + SLACK * np.abs(truth)

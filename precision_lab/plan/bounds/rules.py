@@ -137,8 +137,8 @@ def sum(a: Analysis, op: Op, value: Rows | Squares) -> Total | Interval:
     rows = a.rows
     if isinstance(value, Rows):
         moments = rows.moments
-        relative, absolute = rows.summed(op.step)
-        changed = relative * moments.absolute + rows.n * absolute
+        relative, each = rows.summed(op.step)
+        changed = relative * moments.absolute + rows.n * each
         size = moments.absolute + changed
         factor = _factor(a, op.step)
         return Total(changed + factor * size, _reached(a, op.step, (1 + factor) * size))
