@@ -103,13 +103,18 @@ def bound(
     """
     chosen = plans.find(plan)
     inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
+    return inputs.fold(bound_of(inputs, chosen))
+
+
+def bound_of(inputs: Inputs, plan: Plan) -> Floats:
+    """The same for checked inputs: [groups, elements], not folded back."""
     step = max(1, BLOCK // inputs.x.shape[-1])
     result = np.empty(inputs.x.shape)
     with np.errstate(all="ignore"):
         for start in range(0, len(result), step):
             rows = slice(start, start + step)
-            result[rows] = Analysis(chosen, inputs.take(rows)).errors()
-    return inputs.fold(result)
+            result[rows] = Analysis(plan, inputs.take(rows)).errors()
+    return result
 
 
 def bound_terms(
@@ -224,4 +229,5 @@ class Analysis:
         y = (x - self.rows.moments.mean if inputs.norm.centred else x) * self.exact_root.high
         if inputs.weight is not None:
             y = y * (inputs.weight.astype(np.float64) + (self.plan.gain == "one_plus"))
-        return y if inputs.bias is None else y + inputs.bias.astype(np.float64)
+        truth: Floats = y if inputs.bias is None else y + inputs.bias.astype(np.float64)
+        return truth

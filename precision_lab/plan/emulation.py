@@ -106,10 +106,10 @@ def emulate(
     """
     chosen = plans.find(plan)
     inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
-    return inputs.fold(emulate_inputs(inputs, chosen, trace=trace, exact=exact))
+    return inputs.fold(emulation_of(inputs, chosen, trace=trace, exact=exact))
 
 
-def emulate_inputs(
+def emulation_of(
     inputs: Inputs,
     plan: Plan,
     *,

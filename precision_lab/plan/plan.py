@@ -102,7 +102,7 @@ class Plan:
     absent_bias
         ``zero``: where there is no bias, +0 is added all the same, which makes +0 of −0.
     order
-        The order of every sum, a name from `reduce.orders`. Two have ways of their own with some
+        The order of every sum, a name from `orders`. Two have ways of their own with some
         statistics, all in the format of the sum: ``torch-cascade`` computes ``welford`` in chunks,
         and ``mlas`` fuses squares into their sum, the mean before ``two_pass`` in float64.
     prescale
