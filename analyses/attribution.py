@@ -10,8 +10,7 @@ import pandas as pd
 
 from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.numbers import formats
-from precision_lab.plan import plans
-from precision_lab.plan.bounds import bound_terms
+from precision_lab.plan import bound_terms, plans
 from precision_lab.report import charts
 from precision_lab.report.charts import joined, number, percent, surviving
 from precision_lab.sweeps import Sweep

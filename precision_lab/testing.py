@@ -138,9 +138,8 @@ def _failure(failure: Failure) -> list[str]:
     if failure.inputs is not None and failure.small is not None:
         rows, hidden = failure.inputs.x.shape[0], failure.inputs.x.shape[-1]
         lines.append(f"  small:   {failure.small}, for [{rows}, {hidden}]")
-        arrays = (("x", failure.inputs.x), ("weight", failure.inputs.weight),
-                  ("bias", failure.inputs.bias))  # fmt: skip
-        lines += [f"    {name:6} {spelt(array)}" for name, array in arrays if array is not None]
+        arrays = failure.inputs.named_arguments()
+        lines += [f"    {name:6} {spelt(array)}" for name, array in arrays.items()]
     return lines
 
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from precision_lab.exceptions import InputError
-from precision_lab.plan.plan import FOLDED, ONE_PASS, SHIFTED
-from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES
+from precision_lab.plan.switches import CHOICES, FOLDED, FORMAT_SWITCHES, ONE_PASS, SHIFTED
 from precision_lab.plan.table import plans
 
 FORMATS = ("float32", "bfloat16", "float16", "float8_e4m3fn")

@@ -10,14 +10,14 @@ from precision_lab.arithmetic.ball import NEGLIGIBLE, Ball, DoubleDoubleBalls, F
 from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.arithmetic.integers import (
     Dyadic,
-    Row,
+    IntegerRow,
     bracket,
     dyadic,
     enclosure_to_odd,
     to_nearest,
 )
 from precision_lab.arithmetic.intervals import Intervals, decide, ends
-from precision_lab.arithmetic.protocol import Arithmetic
+from precision_lab.arithmetic.protocol import Arithmetic, Floats, Index, Mask, Values
 
 __all__ = [
     "NEGLIGIBLE",
@@ -27,8 +27,12 @@ __all__ = [
     "Dyadic",
     "Emulated",
     "Float64Balls",
+    "Floats",
+    "Index",
+    "IntegerRow",
     "Intervals",
-    "Row",
+    "Mask",
+    "Values",
     "bracket",
     "decide",
     "dyadic",

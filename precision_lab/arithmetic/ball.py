@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from precision_lab.arithmetic import double_double
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from precision_lab.arithmetic.protocol import Floats
+
     Bound = float | Floats
 
 SLACK = 1 + 2.0**-45
@@ -125,13 +126,12 @@ class Model:
         return relative * SLACK, absolute * SLACK
 
     def multiply(self, x: Ball, y: Ball) -> tuple[Bound, Bound]:
-        """Relative errors add; an absolute one grows with the other factor, or a row's largest."""
+        """Relative errors add; an absolute one grows with the other factor."""
         relative = x.relative + y.relative + x.relative * y.relative + self.unit
         absolute: Bound = self.underflow
         for part, other in ((x, y), (y, x)):
             if np.any(part.absolute):
-                # A gain is one row for all: its own sizes, for they may differ by a lot.
-                size = np.abs(other.high) if len(other.high) == 1 else _largest(other.high)
+                size = np.abs(other.high)
                 if np.ndim(part.absolute) == 0 and (top := np.max(size)) < MODEST:
                     size = np.asarray(top)
                 absolute = absolute + part.absolute * (size * (1 + other.relative) + other.absolute)
@@ -152,7 +152,7 @@ def _largest(x: Floats) -> Floats:
 
 
 class Float64Balls:
-    """Arithmetic on balls with float64 midpoints, with the operations of `norms.Arithmetic`."""
+    """Arithmetic on balls with float64 midpoints, with the operations of `Arithmetic`."""
 
     model = Model(unit=2.0**-53, underflow=2.0**-1074)
 
@@ -249,8 +249,3 @@ class DoubleDoubleBalls:
         product, error = double_double.two_product(first, np.full_like(first, count))
         rest = (a[0] - product) - error + a[1]
         return double_double.quick_two_sum(first, rest / count)
-
-
-def exact(values: Any) -> Ball:
-    """A ball of radius 0."""
-    return Ball(np.asarray(values, np.float64))

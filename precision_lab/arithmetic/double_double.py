@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from precision_lab.arithmetic.protocol import Floats
 
-    Floats = NDArray[np.float64]
     Pair = tuple[Floats, Floats]
 
 SPLITTER = 2.0**27 + 1

@@ -11,10 +11,9 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from precision_lab.arithmetic import odd
 from precision_lab.exceptions import InputError, unknown
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from precision_lab.arithmetic.orders.order import Order
-
-Values: TypeAlias = NDArray[np.floating[Any]]
-Floats: TypeAlias = NDArray[np.float64]
+    from precision_lab.arithmetic.protocol import Floats, Values
 
 SINGLE = np.dtype(np.float32)
 DOUBLE = np.dtype(np.float64)
@@ -180,7 +177,7 @@ class Emulated:
     def _once(
         self,
         hardware: Callable[..., Values] | None,
-        exact: Callable[..., NDArray[np.float64]],
+        exact: Callable[..., Floats],
         *operands: Values,
     ) -> Values:
         """One operation: the hardware's where it is this arithmetic's, else exact and rounded."""

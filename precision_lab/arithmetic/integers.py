@@ -2,10 +2,11 @@
 r"""The integer predicate: norms compared with numbers exactly, by integers alone.
 
 The only irrational step of a norm is its root, so that a norm's value compares with a number as two
-integers compare. For a row x of n floats let D_i = n x_i - sum(x) (RMSNorm: D_i = n x_i); then the
-normalised value is v_i = D_i sqrt(n / q), where q = sum(D^2) + n^3 eps, and for a gain g and a
-number c the sign of v_i g - c is that of D_i g where it differs from that of c; where they agree
-it follows from (D_i g)^2 n against c^2 q. Everything is a whole number times a power of two.
+integers compare. Of a row x let m floats enter the statistic, and let sums be over these alone. Let
+D_i = m x_i - sum(x) (RMSNorm: D_i = m x_i) for every element; then the normalised value is
+v_i = D_i sqrt(m / q), where q = sum(D^2) + m^3 eps, and for a gain g and a number c the sign of
+v_i g - c is that of D_i g where it differs from that of c; where they agree it follows from
+(D_i g)^2 m against c^2 q. Everything is a whole number times a power of two.
 
 This module shares no code with the other ways to compute, and needs no precision to be chosen.
 """
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from precision_lab.arithmetic.protocol import Floats, Mask
 
 MACHINE_BITS = 62
 
@@ -57,7 +60,7 @@ def sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-def as_integers(x: NDArray[np.float64]) -> tuple[NDArray[Any], int]:
+def as_integers(x: Floats) -> tuple[NDArray[Any], int]:
     """A row of finite floats as integers X and k, x = X 2^k: int64 where they fit, else int."""
     fraction, exponent = np.frexp(x)
     significand = np.ldexp(fraction, 53).astype(np.int64)
@@ -74,17 +77,19 @@ def as_integers(x: NDArray[np.float64]) -> tuple[NDArray[Any], int]:
     return significand.astype(object) << shift.astype(object), low
 
 
-class Row:
+class IntegerRow:
     """A row prepared for comparing.
 
     Parameters
     ----------
     x
-        [hidden], float64, finite.
+        [elements], float64, finite.
     eps
         The real value of this float.
     centred
         Whether the mean is subtracted (LayerNorm).
+    entering
+        [elements]: which enter the statistic; None where all do.
 
     Attributes
     ----------
@@ -92,18 +97,22 @@ class Row:
         D_i as integers times 2^exponent.
     """
 
-    def __init__(self, x: NDArray[np.float64], eps: float, *, centred: bool) -> None:
+    def __init__(
+        self, x: Floats, eps: float, *, centred: bool, entering: Mask | None = None
+    ) -> None:
         integers, self.exponent = as_integers(x)
         self.eps = eps
-        total = integers.sum() if centred else 0
-        self.deviations: NDArray[Any] = x.size * integers - total
+        self.entering: Mask | slice = slice(None) if entering is None else entering
+        self.count = int(integers[self.entering].size)
+        total = integers[self.entering].sum() if centred else 0
+        self.deviations: NDArray[Any] = self.count * integers - total
 
     @cached_property
     def radicand(self) -> Dyadic:
-        """q = sum(D^2) + n^3 eps."""
+        """q = sum(D^2) + m^3 eps."""
         eps = dyadic(self.eps)
-        squares = sum(d * d for d in self.deviations.tolist())
-        scaled = Dyadic(self.deviations.size**3 * eps.significand, eps.exponent)
+        squares = sum(d * d for d in self.deviations[self.entering].tolist())
+        scaled = Dyadic(self.count**3 * eps.significand, eps.exponent)
         return Dyadic(squares, 2 * self.exponent) + scaled
 
     def compare(self, index: int, gain: Dyadic, number: Dyadic) -> int:
@@ -112,7 +121,7 @@ class Row:
         left, right = sign(scaled), sign(number.significand)
         if left != right or left == 0:
             return sign(left - right)
-        ours = scaled * scaled * self.deviations.size
+        ours = scaled * scaled * self.count
         theirs = number.significand**2 * self.radicand.significand
         shift = 2 * (self.exponent + gain.exponent) - 2 * number.exponent - self.radicand.exponent
         difference = (ours << shift) - theirs if shift >= 0 else ours - (theirs << -shift)

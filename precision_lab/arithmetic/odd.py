@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from precision_lab.arithmetic.protocol import Floats, Mask
 
 LARGEST = float(np.finfo(np.float64).max)
 BELOW_24_BITS = np.int64(2**29 - 1)
@@ -173,7 +173,7 @@ def _scaled(a: Floats, exponent: NDArray[np.int32]) -> Floats:
     return to_odd(scaled, np.where(edge, a - np.ldexp(scaled, -exponent), 0.0))
 
 
-def _fma_parts(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def _fma_parts(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats, Mask]:
     """Two numbers whose sum rounds as a · b + c does, and where the argument does not reach.
 
     Boldo and Melquiond's algorithm 5: what the sum of the upper parts leaves out, rounded to odd.
@@ -193,7 +193,7 @@ def _fma_parts(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats, NDArray
 
 
 def _decided(
-    where: NDArray[np.bool_],
+    where: Mask,
     result: Floats,
     operands: tuple[Floats, Floats, Floats],
     rounded: Callable[[Fraction], float],

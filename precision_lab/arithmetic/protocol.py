@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from precision_lab.numbers import Format
 
 
+Values: TypeAlias = NDArray[np.floating[Any]]
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+Index: TypeAlias = NDArray[np.intp]
+
+
 class Arithmetic(Protocol):
     """A way to compute: rows in, rows out, reductions along the last axis."""
 
@@ -38,9 +44,6 @@ class Arithmetic(Protocol):
     def rsqrt(self, x: Any, /) -> Any:
         """1 / sqrt(x)."""
         ...
-
-
-Values: TypeAlias = NDArray[np.floating[Any]]
 
 
 class Adder(Protocol):

@@ -9,7 +9,7 @@ import click
 
 from precision_lab.cli import numbers, rows
 from precision_lab.cli.output import as_json, columns, emit, facts
-from precision_lab.plan import Plan, plans, words
+from precision_lab.plan import Plan, meaning, plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +68,7 @@ def show_switches(found: PlanDifferences) -> None:
     columns(
         ("switch", "", "value", "which is"),
         (
-            (switch if letter == "A" else "", letter, value, words(switch, value))
+            (switch if letter == "A" else "", letter, value, meaning(switch, value))
             for switch, values in found.switches.items()
             for letter, value in zip("AB", values, strict=True)
         ),
@@ -181,7 +181,7 @@ def data(found: PlanDifferences) -> dict[str, Any]:
         "norm": found.norm.name,
         "format": found.format.name,
         "switches": {
-            switch: [{"value": value, "meaning": words(switch, value)} for value in values]
+            switch: [{"value": value, "meaning": meaning(switch, value)} for value in values]
             for switch, values in found.switches.items()
         },
         "same_function": not found.other_function,

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from precision_lab.cli.meanings import meanings
 from precision_lab.norm import ErrorReport
-from precision_lab.plan import SWITCHES, Plan
-from precision_lab.plan.bounds import STEPS
+from precision_lab.plan import STEPS, SWITCHES, Plan
 from precision_lab.sweeps import ERRORS, PLACES, Case
 from precision_lab.sweeps.results import CASE
 

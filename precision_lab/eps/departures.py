@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.eps.exact_rows import ExactRow, exact_row
-from precision_lab.eps.places import denominators
 from precision_lab.eps.representable import effective
+from precision_lab.plan import eps_places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,8 +83,8 @@ class Departures:
     def _ratio(self, eps: Floats) -> Floats:
         """r'/r in float64."""
         square = self._sizes.square
-        return np.sqrt(square + self.eps) / denominators(
-            self.plan.eps_place, square, eps, self.evidence.hidden
+        return np.sqrt(square + self.eps) / eps_places[self.plan.eps_place].denominators(
+            square, eps, self.evidence.hidden
         )
 
     def _any(self, eps: float, *, low: bool) -> bool:

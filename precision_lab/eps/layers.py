@@ -13,10 +13,9 @@ from precision_lab.arithmetic import Emulated
 from precision_lab.eps.departures import Departures
 from precision_lab.eps.interval import Bound, Interval, interval
 from precision_lab.eps.lost_rows import Losses
-from precision_lab.eps.places import grows_past, growth, shrinks, shrinks_past
 from precision_lab.eps.representable import effective, grid_of
 from precision_lab.numbers import formats
-from precision_lab.plan import emulate
+from precision_lab.plan import emulate, grows_past, growth, shrinks, shrinks_past
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

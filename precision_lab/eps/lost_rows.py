@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from precision_lab.norm import Inputs, check, truth
-from precision_lab.plan import Moments, Run, Step
+from precision_lab.norm import Inputs, check, truth_of
+from precision_lab.plan import Emulation, Step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,16 +77,16 @@ class Losses:
             plan.norm_for(evidence.norm), evidence.x, evidence.weight, evidence.bias,
             eps=reference or 0.0,
         )  # fmt: skip
-        self.zero = dataclasses.replace(self.inputs, x=self.inputs.x[-1:])
+        self.zero = self.inputs.take(slice(-1, None))
         shares = plan.prescale == "row_max" or plan.eps_place == "sum"
-        self._kept: dict[bool, Moments] | None = None if shares else {}
+        self._kept: dict[bool, dict[str, Any]] | None = None if shares else {}
         self._answers: dict[tuple[float, bool], Lost] = {}
         self.overflows = self._overflows()
 
     @property
     def output(self) -> Format:
         """The output format."""
-        return Run(self.plan, self.inputs).formats["output"]
+        return Emulation(self.plan, self.inputs).formats["output"]
 
     def outputs(self, eps: float) -> NDArray[np.floating[Any]]:
         """[rows, hidden], what the plan gives, the row of zeros last."""
@@ -120,10 +120,11 @@ class Losses:
         """[lost rows, hidden], where the function itself rounds to a finite value."""
         inputs = self.inputs if whole else self.zero
         reference = eps if self.reference is None else self.reference
-        exact = truth(
-            inputs.norm, inputs.x[rows], inputs.weight, inputs.bias, eps=reference,
-            weight_offset=self.evidence.offset,
-        )  # fmt: skip
+        exact = truth_of(
+            dataclasses.replace(
+                inputs.take(rows), eps=reference, weight_offset=self.evidence.offset
+            )
+        )
         output = self.output
         if output.nan or output.infinities:
             finite = np.isfinite(exact.round(output).astype(np.float64))
@@ -138,14 +139,14 @@ class Losses:
         """Outputs, mean squares, and whether the radicand of each row stays in its range."""
         inputs: Inputs = dataclasses.replace(self.inputs if whole else self.zero, eps=eps)
         trace: list[Step] = []
-        run = Run(self.plan, inputs, trace=trace)
+        run = Emulation(self.plan, inputs, trace=trace)
         if self._kept is None:
-            moments = run.moments()
+            statistic = run.statistic()
         else:
             if whole not in self._kept:
-                self._kept[whole] = run.moments()
-            moments = self._kept[whole]
-        factor = run.factor(moments)
+                self._kept[whole] = run.statistic()
+            statistic = self._kept[whole]
+        values = run.root(statistic)
         rows = len(inputs.x)
         reaches = np.ones(rows, np.bool_)
         for step in trace:
@@ -153,24 +154,24 @@ class Losses:
                 finite = np.isfinite(step.values)
                 if step.values.ndim == 2:
                     reaches &= np.broadcast_to(finite[:, -1:], (rows, 1))[:, 0]
-        squares = np.broadcast_to(moments.squares.astype(np.float64), (rows, 1))[:, 0]
+        squares = np.broadcast_to(values["ms"].astype(np.float64), (rows, 1))[:, 0]
         if self.plan.eps_place == "sum":
             # Here eps is in the mean already; the overflow of the sum alone is known beforehand.
             held = ~(self.overflows.any if whole else self.overflows.any[-1:])
             squares = np.where(held, 0.0, squares)
-        return run.finished(moments, factor), squares, reaches
+        return run.finish(values), squares, reaches
 
     def _overflows(self) -> Overflows:
         """From a run with eps 0, which adds nothing to any sum."""
         trace: list[Step] = []
-        run = Run(self.plan, dataclasses.replace(self.inputs, eps=0.0), trace=trace)
-        moments = run.moments()
+        run = Emulation(self.plan, dataclasses.replace(self.inputs, eps=0.0), trace=trace)
+        statistic = run.statistic()
         if self._kept is not None:
-            self._kept[True] = moments
+            self._kept[True] = statistic
         rows = len(self.inputs.x)
         squares = np.zeros(rows, np.bool_)
         for step in trace:
             if step.name in ("square", "mean_squared"):
                 squares |= (~np.isfinite(step.values)).any(axis=1)
-        lost = ~np.isfinite(np.broadcast_to(moments.squares, (rows, 1))[:, 0])
+        lost = ~np.isfinite(np.broadcast_to(statistic["ms"], (rows, 1))[:, 0])
         return Overflows(squares & lost, lost & ~squares)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.plan import scaled_eps
+from precision_lab.plan import eps_places, scaled_eps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,17 +78,7 @@ def _becomes(rounds: tuple[Format, ...], value: float) -> float:
 def grid_of(plan: Plan) -> Grid:
     """The grid of a plan whose formats are settled (`Plan.formats_for`)."""
     steps = plan.step_formats()
-    first = steps["eps"]
-    rounds: tuple[Format, ...]
-    match plan.eps_place:
-        case "outside":
-            rounds = (first, steps["reciprocal"])
-        case "outside_root" | "missing":
-            rounds = (first,)
-        case "both":
-            rounds = (first, steps["sum"], steps["reciprocal"])
-        case _:
-            rounds = (first, steps["sum"])
+    rounds = tuple(steps[kind] for kind in eps_places[plan.eps_place].kinds)
     return Grid(min(rounds, key=lambda each: (each.precision, each.emax)), rounds)
 
 

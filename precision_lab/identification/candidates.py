@@ -48,8 +48,8 @@ ORDERS = ("pairwise", "sequential", "torch-cascade", "lanes:32x1", "blocked:16",
 """Told apart in float32 outputs alone, and in sums of a narrow format."""
 
 DEFAULTS = Plan(name="textbook").switches
-GAINS = ("plain", "one_plus", "ignored")
-PLACES = ("inside", "outside", "outside_root", "both", "max", "sum", "missing")
+GAINS = CHOICES["gain"]
+PLACES = CHOICES["eps_place"]
 
 CENTRED = ("two_pass", "one_pass", "one_pass_clamped", "welford")
 UNCENTRED = ("mean_square", "two_pass")

@@ -265,5 +265,5 @@ def _rows(calls: Sequence[Call], norm: Norm) -> tuple[Plan, ...]:
 
 def _same(call: Call, plan: Plan, norm: Norm) -> bool:
     inputs = call.inputs
-    y = emulate(inputs.x, inputs.weight, inputs.bias, eps=inputs.eps, plan=plan, norm=norm)
+    y = emulate(*inputs.arguments(), eps=inputs.eps, plan=plan, norm=norm)
     return bool((bits(y) == call.bits).all())

@@ -120,7 +120,8 @@ def questions(
 
 def ask(kernel: Callable[..., Any], inputs: Inputs) -> Call:
     """Call a kernel; its answer is an array, or a dict that holds it as ``y``."""
-    answer = kernel(inputs.x.copy(), inputs.weight, inputs.bias, inputs.eps)
+    x, weight, bias = inputs.arguments()
+    answer = kernel(x.copy(), weight, bias, inputs.eps)
     y = answer["y"] if isinstance(answer, dict) else answer
     return Call(inputs, np.asarray(y).astype(np.float64))
 

@@ -9,11 +9,9 @@ share it, and those that come to the same roots share those.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,18 +28,20 @@ from precision_lab.identification.candidates import (
     steps_from,
 )
 from precision_lab.identification.queries import Call, bits
-from precision_lab.numbers import format_of
-from precision_lab.plan import Moments, Run
+from precision_lab.plan import EXACT, Emulation, eps_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from precision_lab.norm import Inputs, Norm
+    from precision_lab.norm import Norm
+    from precision_lab.numbers import Format
     from precision_lab.plan import Plan
 
     Floats = NDArray[np.float64]
+
+Variables: TypeAlias = "dict[str, NDArray[Any]]"
 
 NEAREST = 160
 """Roots, with a form of the gain each, that are tried on a few rows."""
@@ -65,25 +65,24 @@ class Shared:
 
     Parameters
     ----------
-    moments, factors
-        One a call: the statistic and the reciprocal roots.
+    values
+        One a call: the variables of the plans' programs.
     switches
         Of each of the plans, up to this stage.
     """
 
-    moments: list[Moments]
-    factors: list[NDArray[Any]] = field(default_factory=list)
+    values: list[Variables]
     switches: list[Switches] = field(default_factory=list)
 
     def root(self) -> Floats:
         """What multiplies x, of all rows of all calls."""
         found = []
         with np.errstate(all="ignore"):
-            for moments, factor in zip(self.moments, self.factors, strict=True):
-                wide = factor.astype(np.float64)
+            for values in self.values:
+                wide = values["r"].astype(np.float64)
                 wide = 1 / wide if self.switches[0]["inverse"] == "divide" else wide
-                rows = len(moments.x)
-                found.append(np.broadcast_to(wide * moments.scale, (rows, 1))[:, 0])
+                rows = len(values["x"])
+                found.append(np.broadcast_to(wide * values["s"], (rows, 1))[:, 0])
         return np.concatenate(found)
 
 
@@ -134,8 +133,8 @@ def search(
             if not plans:
                 continue
             answer = [
-                bits(_run(plans[0], call.inputs).finished(moments, factor))
-                for call, moments, factor in zip(calls, state.moments, state.factors, strict=True)
+                bits(Emulation(plans[0], call.inputs).finish(values))
+                for call, values in zip(calls, state.values, strict=True)
             ]
             key = b"".join(part.tobytes() for part in answer)
             share = found[key].share if key in found else _share(calls, answer)
@@ -162,7 +161,7 @@ def _climbed(calls: Sequence[Call], norm: Norm, found: Found) -> Found:
         for switch, value in steps_from(best.plans[0]):
             made = plan(norm, **{**best.plans[0].switches, switch: value})
             if made is not None:
-                answer = [bits(_run(made, call.inputs).output()) for call in calls]
+                answer = [bits(Emulation(made, call.inputs).output()) for call in calls]
                 tried.append(Found((made,), _share(calls, answer)))
         top = min(tried, key=_rank)
         if top.share <= best.share:
@@ -182,11 +181,11 @@ def settled(
         The plan; and the switches, one at a time, whose other values give the same outputs.
     """
     best = found.plans[0]
-    wanted = [bits(_run(best, call.inputs).output()) for call in calls]
+    wanted = [bits(Emulation(best, call.inputs).output()) for call in calls]
 
     def same(made: Plan | None) -> bool:
         return made is not None and all(
-            bool((bits(_run(made, call.inputs).output()) == part).all())
+            bool((bits(Emulation(made, call.inputs).output()) == part).all())
             for call, part in zip(calls, wanted, strict=True)
         )
 
@@ -293,47 +292,47 @@ def _states(
 
 def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> list[Shared]:
     """Statistic and roots of plans, those that are equal held once."""
-    statistics: dict[tuple[str, ...], Shared] = {}
+    statistics: dict[Any, Shared] = {}
     held: dict[bytes, Shared] = {}
     known: dict[bytes, Shared] = {}
     for switches in wanted:
         made = plan(norm, **switches)
         if made is None:
             continue
-        early = switches["eps_place"] == "sum"
-        key = (*(switches[name] for name in EARLY_SWITCHES), early * switches["eps_format"])
+        runs = [Emulation(made, call.inputs) for call in calls]
+        # Equal operations in equal formats share a statistic.
+        key = tuple((run.program.statistic, _formats(run)) for run in runs)
         if key not in statistics:
-            moments = [_run(made, call.inputs).moments() for call in calls]
+            values = [run.statistic() for run in runs]
             # Formats that later stages compute in keep equal numbers apart.
-            parts = [" ".join(switches[name] for name in LATER_FORMATS).encode(), bytes(early)]
-            parts += [b"".join(_bytes(part) for part in moments)]
-            statistics[key] = held.setdefault(b" ".join(parts), Shared(moments))
+            parts = [" ".join(switches[name] for name in LATER_FORMATS).encode()]
+            parts += [bytes(eps_places[switches["eps_place"]].in_sum)]
+            parts += [_bytes(part, "ms", "m", "s") for part in values]
+            statistics[key] = held.setdefault(b" ".join(parts), Shared(values))
         state = statistics[key]
         later = "/".join(switches[name] for name in ("eps_place", "eps_format", "inverse"))
         one = f"{id(state)} {later}".encode()
         if one not in known:
-            factors = [
-                _run(made, call.inputs).factor(moments)
-                for call, moments in zip(calls, state.moments, strict=True)
-            ]
+            rooted = [run.root(part) for run, part in zip(runs, state.values, strict=True)]
             parts = [str(switches["inverse"] == "divide").encode()]
             parts += [switches["compute_format"].encode()]
-            parts += [factor.astype(np.float64).tobytes() for factor in factors]
-            parts += [part.mean.tobytes() + part.scale.tobytes() for part in state.moments]
+            parts += [part["r"].astype(np.float64).tobytes() for part in rooted]
+            parts += [_bytes(part, "m", "s") for part in rooted]
             same = b" ".join(parts)
-            known[one] = known.setdefault(same, Shared(state.moments, factors))
+            known[one] = known.setdefault(same, Shared(rooted))
         known[one].switches.append(switches)
     return list({id(state): state for state in known.values()}.values())
 
 
-EARLY_SWITCHES = (
-    "compute_format", "square_format", "sum_format", "statistic", "divisor", "order", "prescale",
-)  # fmt: skip
 LATER_FORMATS = ("compute_format", "sum_format", "reciprocal_format")
 
 
-def _bytes(moments: Moments) -> bytes:
-    return moments.squares.tobytes() + moments.mean.tobytes() + moments.scale.tobytes()
+def _formats(run: Emulation) -> tuple[Format, ...]:
+    return tuple(run.formats[op.kind] for op in run.program.statistic if op.kind != EXACT)
+
+
+def _bytes(values: Variables, *names: str) -> bytes:
+    return b"".join(values[name].tobytes() for name in names if name in values)
 
 
 def _nearest(
@@ -362,18 +361,15 @@ def _likely(
     call = max(calls, key=lambda one: one.inputs.x.shape[-1])
     place = calls.index(call)
     rows = slice(None, None, max(1, len(call.y) // SAMPLE))
-    inputs = dataclasses.replace(call.inputs, x=call.inputs.x[rows])
+    inputs = call.inputs.take(rows)
     asked = call.bits[rows]
 
     def equal(state: Shared, form: Form, end: Switches) -> int:
-        plans = _plans(norm, Shared([], [], state.switches[:1]), form, end)
+        plans = _plans(norm, Shared([], state.switches[:1]), form, end)
         if not plans:
             return -1
-        moments = Moments(*(_some(part, rows) for part in state.moments[place]))
-        factor = _some(state.factors[place], rows)
-        return int(
-            np.count_nonzero(bits(_run(plans[0], inputs).finished(moments, factor)) == asked)
-        )
+        values = {name: _some(part, rows) for name, part in state.values[place].items()}
+        return int(np.count_nonzero(bits(Emulation(plans[0], inputs).finish(values)) == asked))
 
     tried = [max(equal(state, form, end) for state, form in near[:FIRST]) for end in ends]
     worth = [end for count, end in zip(tried, ends, strict=True) if count >= WORTH * max(tried)]
@@ -384,21 +380,9 @@ def _likely(
     return [(*near[order], worth) for _, order in sorted(scored)[:KEPT]]
 
 
-@lru_cache(maxsize=1 << 15)
-def _resolved(plan: Plan, own: str, weight: str) -> Plan:
-    return plan.formats_for(own, weight)
-
-
-def _run(plan: Plan, inputs: Inputs) -> Run:
-    """A run of a plan; that its formats are known beforehand saves making the plan anew."""
-    own = format_of(inputs.x).name
-    weight = own if inputs.weight is None else format_of(inputs.weight).name
-    return Run(_resolved(plan, own, weight), inputs)
-
-
-def _some(part: NDArray[Any] | None, rows: slice) -> Any:
+def _some(part: NDArray[Any], rows: slice) -> NDArray[Any]:
     """Some rows of what has one row for all, or a row each."""
-    return part if part is None or len(part) == 1 else part[rows]
+    return part if len(part) == 1 else part[rows]
 
 
 def _share(calls: Sequence[Call], answer: Sequence[NDArray[np.int64]]) -> float:

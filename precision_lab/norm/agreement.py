@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.numbers import Format
-
-    Floats = NDArray[np.float64]
 
 COLUMNS = ("against_differs", "against_ulp_max", "against_relative_rms")
 

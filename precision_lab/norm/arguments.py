@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from numbers import Real
@@ -11,31 +12,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.exceptions import InputError, unknown
+from precision_lab.norm.groups import Groups
 from precision_lab.norm.norm import Norm, norms
 from precision_lab.numbers import BY_DTYPE
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from precision_lab.arithmetic import Index, Mask
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The arguments of a norm, checked; rows flattened to two dimensions.
+    """The arguments of a norm, checked, as groups of elements.
 
     Parameters
     ----------
     norm
         Which norm.
     x
-        [rows, hidden], of a format's array type.
+        [groups, elements], of a format's array type.
     weight, bias
-        [hidden], of a format's array type, or None.
+        None, or of a format's array type and two dimensions, each that of x or 1.
     eps
         The real value of this float.
     weight_offset
         Added to the weight to give the gain; without a weight the gain is 1.
-    shape
-        The shape that x had.
+    groups
+        Which elements enter the statistic, and the shape that x had.
     """
 
     norm: Norm
@@ -44,7 +48,53 @@ class Inputs:
     bias: NDArray[Any] | None
     eps: float
     weight_offset: float
-    shape: tuple[int, ...]
+    groups: Groups
+
+    @property
+    def statistic_elements(self) -> NDArray[Any]:
+        """[groups, entering]: the part of x that enters the statistic; x itself where all does."""
+        entering = self.groups.entering
+        return self.x if entering is None else self.x[:, entering]
+
+    def fold(self, y: NDArray[Any]) -> NDArray[Any]:
+        """From [groups, elements] to the shape that x had."""
+        return self.groups.fold(y)
+
+    def arguments(self) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
+        """x, weight and bias in the shapes in which a kernel takes them."""
+        parameters = (self.weight, self.bias)
+        weight, bias = (
+            None if part is None else self.groups.fold_parameter(part) for part in parameters
+        )
+        return self.fold(self.x), weight, bias
+
+    def named_arguments(self) -> dict[str, NDArray[Any]]:
+        """Those of them that are there, by name."""
+        named = zip(("x", "weight", "bias"), self.arguments(), strict=True)
+        return {name: array for name, array in named if array is not None}
+
+    def take(self, rows: slice | Index | Mask | list[int]) -> Inputs:
+        """Some of the groups, as rows."""
+        x = np.ascontiguousarray(self.x[rows])
+        weight, bias = (rows_of(part, rows) for part in (self.weight, self.bias))
+        groups = Groups(x.shape, x.shape[1], self.groups.entering)
+        return dataclasses.replace(self, x=x, weight=weight, bias=bias, groups=groups)
+
+    def take_elements(self, columns: slice | Index) -> Inputs:
+        """Some elements of each group, as rows."""
+        x = np.ascontiguousarray(self.x[:, columns])
+        weight, bias = (
+            part if part is None or part.shape[1] == 1 else part[:, columns]
+            for part in (self.weight, self.bias)
+        )
+        entering = self.groups.entering
+        groups = Groups(x.shape, x.shape[1], None if entering is None else entering[columns])
+        return dataclasses.replace(self, x=x, weight=weight, bias=bias, groups=groups)
+
+
+def rows_of(part: NDArray[Any] | None, rows: Any) -> Any:
+    """Some rows of what has one for each group; all of what has one for all, or is None."""
+    return part if part is None or len(part) == 1 else part[rows]
 
 
 def check_eps(eps: object) -> float:
@@ -106,14 +156,15 @@ def check(
     if not math.isfinite(offset):
         message = f"weight_offset is {offset:g}: give a finite number, such as 0 or 1"
         raise InputError(message)
+    groups = Groups.of_rows(rows.shape)
     return Inputs(
         norm=found,
-        x=rows.reshape(-1, hidden),
-        weight=_parameter(weight, "weight", hidden),
-        bias=_parameter(bias, "bias", hidden),
+        x=groups.unfold(rows),
+        weight=_parameter(weight, "weight", groups),
+        bias=_parameter(bias, "bias", groups),
         eps=check_eps(eps),
         weight_offset=offset,
-        shape=rows.shape,
+        groups=groups,
     )
 
 
@@ -135,11 +186,11 @@ def _array(values: ArrayLike, name: str) -> NDArray[Any]:
     raise InputError(f"{name}: {message}")
 
 
-def _parameter(values: ArrayLike | None, name: str, hidden: int) -> NDArray[Any] | None:
+def _parameter(values: ArrayLike | None, name: str, groups: Groups) -> NDArray[Any] | None:
     if values is None:
         return None
-    array = _array(values, name)
+    array, hidden = _array(values, name), groups.shape[-1]
     if array.shape != (hidden,):
         message = f"{name} has shape {array.shape}: x has rows of {hidden}, so give ({hidden},)"
         raise InputError(message)
-    return array
+    return groups.unfold_parameter(array)

@@ -25,10 +25,9 @@ from precision_lab.numbers import Format, format_of, formats
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats, Mask
     from precision_lab.norm.ground_truth import Truth
-
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
+    from precision_lab.norm.groups import Groups
 
 BLOCK = 1 << 16
 """Elements that are measured at a time, so that intermediate arrays stay small."""
@@ -71,7 +70,7 @@ class ErrorReport:
     format
         The name of the format whose ulp is the unit.
     count, rows
-        Elements and rows of the output.
+        Elements and rows of the output; a row is what has a statistic of its own.
     measured
         Elements whose distance was measured: numbers whose truth is a number within the range.
     out_of_range
@@ -187,19 +186,19 @@ def errors(
         does not have.
     """
     actual = np.asarray(actual)
-    held = format_of(actual)
-    target = held if format is None else formats.find(format)
-    shape = truth.inputs.shape
-    if actual.shape != shape:
-        raise InputError(f"the output has shape {actual.shape}, but the truth {shape}")
-    actual = actual.reshape(-1, shape[-1])
-    if target != held and rounded:
+    stored = format_of(actual)
+    target = stored if format is None else formats.find(format)
+    groups = truth.inputs.groups
+    if actual.shape != groups.shape:
+        raise InputError(f"the output has shape {actual.shape}, but the truth {groups.shape}")
+    actual = groups.unfold(actual)
+    if target != stored and rounded:
         _check_values(target, actual)
     # A format without NaN and infinity has no code for what is past its range.
     overflow = "ieee" if target.nan else "saturate"
     correct = truth.round(target, overflow=overflow)
     flat = actual.shape
-    parts = [actual, correct.reshape(flat), truth.value.reshape(flat), _low(target, truth, flat)]
+    parts = [actual, *map(groups.unfold, (correct, truth.value)), _low(target, truth, flat)]
     distance, relative = np.full((2, *flat), NAN)
     counts = Counter[str]()
     kappa, signed, farthest = 0, 0.0, 0.0
@@ -221,7 +220,7 @@ def errors(
         signed += float(np.sum(np.sign(np.where(t == 0, low, t)) * ulps))
     sizes = _sizes(relative[~np.isnan(relative)])
     del relative
-    worst = _worst(shape, distance, parts)
+    worst = _worst(groups, distance, parts)
     right, within = counts.pop("right", 0), counts.pop("within", 0)
     measured = distance[np.isfinite(distance)]
     bias = _mean(measured)
@@ -262,10 +261,11 @@ def _blocks(shape: tuple[int, ...]) -> list[slice]:
 
 def _low(target: Format, truth: Truth, shape: tuple[int, ...]) -> Floats:
     """The truth's low part where the format sees it, and zeros where it does not."""
-    value, radius = truth.value.reshape(shape), truth.radius.reshape(shape)
+    unfold = truth.inputs.groups.unfold
+    value, radius = unfold(truth.value), unfold(truth.radius)
     with np.errstate(invalid="ignore"):
         seen = any((radius[b] > FINE * target.ulp(value[b])).any() for b in _blocks(shape))
-    return truth.low.reshape(shape) if seen else np.broadcast_to(np.float64(0.0), shape)
+    return unfold(truth.low) if seen else np.broadcast_to(np.float64(0.0), shape)
 
 
 def _census(
@@ -347,14 +347,14 @@ def _mean(values: Floats) -> float:
     return float(np.mean(values)) if values.size else NAN
 
 
-def _worst(shape: tuple[int, ...], distance: Floats, parts: list[NDArray[Any]]) -> Worst | None:
+def _worst(groups: Groups, distance: Floats, parts: list[NDArray[Any]]) -> Worst | None:
     """The first of the elements that are farthest off."""
     if np.isnan(distance).all():
         return None
     at = int(np.nanargmax(np.abs(distance)))
     actual, expected, exact, low = (float(part.flat[at]) for part in parts)
     return Worst(
-        index=tuple(int(place) for place in np.unravel_index(at, shape)),
+        index=groups.place(*divmod(at, groups.elements)),
         actual=actual,
         expected=expected,
         exact=exact + low if np.isfinite(exact) else exact,

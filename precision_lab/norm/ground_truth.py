@@ -18,7 +18,7 @@ from precision_lab.arithmetic import Ball, DoubleDoubleBalls, Float64Balls
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.norm.arguments import Inputs, check
 from precision_lab.norm.enclosures import Enclosures
-from precision_lab.norm.integer_rung import Solver
+from precision_lab.norm.integer_rung import IntegerRung
 from precision_lab.norm.ladder import RUNGS, Ladder
 from precision_lab.numbers import OVERFLOW_POLICIES, Format, formats
 from precision_lab.processes import flushes_subnormals
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from precision_lab.arithmetic import Floats, Index, Mask
     from precision_lab.norm.norm import Norm
-
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
-    Index = NDArray[np.intp]
 
 BLOCK = 1 << 16
 """Elements a block: its arrays stay in the second-level cache."""
@@ -89,7 +86,17 @@ def truth(
     >>> truth("rms", [3.0, 4.0], eps=0.0).round("bfloat16")
     array([0.847656, 1.13281], dtype=bfloat16)
     """
-    inputs = check(norm, x, weight, bias, eps=eps, weight_offset=weight_offset)
+    return truth_of(check(norm, x, weight, bias, eps=eps, weight_offset=weight_offset))
+
+
+def truth_of(inputs: Inputs) -> Truth:
+    """The exact value of a norm for checked arguments, in groups of any kind.
+
+    Raises
+    ------
+    InputError
+        Where this process flushes subnormal numbers to zero.
+    """
     if flushes_subnormals():
         message = "this process flushes subnormal numbers to zero, so nothing here can be proved"
         raise InputError(message)
@@ -117,12 +124,12 @@ class Truth:
     @property
     def value(self) -> Floats:
         """In float64, within `radius` of the exact value; NaN and infinity where that is so."""
-        return self._midpoint[0].reshape(self.inputs.shape)
+        return self.inputs.fold(self._midpoint[0])
 
     @property
     def radius(self) -> Floats:
         """A proved bound on how far `value` is from the exact value."""
-        return self._midpoint[1].reshape(self.inputs.shape)
+        return self.inputs.fold(self._midpoint[1])
 
     @cached_property
     def low(self) -> Floats:
@@ -139,12 +146,12 @@ class Truth:
                     open_ &= self.inputs.x[rows] != 0
                 rest[rows] = np.where(open_ | np.isfinite(rest[rows]), rest[rows], 0.0)
                 for i in np.nonzero(open_.any(axis=1))[0]:
-                    solver = Solver(self.inputs, rows.start + int(i))
+                    rung = IntegerRung(self.inputs, rows.start + int(i))
                     known = value[rows][i].tolist()
                     for j in np.nonzero(open_[i])[0].tolist():
                         there = math.isfinite(known[j])
-                        rest[rows.start + i, j] = solver.rest(j, known[j]) if there else 0.0
-        return rest.reshape(self.inputs.shape)
+                        rest[rows.start + i, j] = rung.remainder(j, known[j]) if there else 0.0
+        return self.inputs.fold(rest)
 
     def round(self, format: Format | str, overflow: str = "ieee") -> NDArray[Any]:
         """The value rounded once, to nearest-even.
@@ -175,11 +182,11 @@ class Truth:
             for rows in self._blocks():
                 result[rows] = ladder.outputs(rows)
         self.rungs = ladder.rungs
-        return result.reshape(self.inputs.shape)
+        return self.inputs.fold(result)
 
     def _blocks(self) -> Iterator[slice]:
-        count, hidden = self.inputs.x.shape
-        step = max(1, BLOCK // hidden)
+        count, elements = self.inputs.x.shape
+        step = max(1, BLOCK // elements)
         return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
     @cached_property
@@ -190,9 +197,10 @@ class Truth:
             for rows in self._blocks():
                 ball, special = self._enclosures.of(rows, Float64Balls())
                 value[rows], radius[rows] = ball.high, np.where(special, 0.0, ball.radius())
-                wide = _wide(ball.high, radius[rows], CRUDE).any(axis=1) | _coarse(ball)
-                if (wide := wide & ~special[:, 0]).any():
-                    index = np.arange(rows.start, rows.stop)[wide]
+                crude = (_is_crude(ball.high, radius[rows], CRUDE) & ~special).any(axis=1)
+                crude |= _coarse(ball) & ~special.all(axis=1)
+                if crude.any():
+                    index = np.arange(rows.start, rows.stop)[crude]
                     value[index], radius[index] = self._refined(index)
         return value, radius
 
@@ -200,13 +208,13 @@ class Truth:
         """Values and radii of a few rows by double-double balls; by integers where those fail."""
         ball, special = self._enclosures.of(rows, DoubleDoubleBalls())
         value, radius = ball.high, np.where(special, 0.0, ball.radius() + np.abs(ball.pair[1]))
-        open_ = _wide(value, radius, COARSE) & ~special
+        open_ = _is_crude(value, radius, COARSE) & ~special
         for i in np.nonzero(open_.any(axis=1))[0]:
-            solver = Solver(self.inputs, int(rows[i]))
-            fixed = open_[i] & solver.is_fixed
-            value[i, fixed], radius[i, fixed] = solver.fixed[fixed], 0.0
-            for j in np.nonzero(open_[i] & ~fixed)[0].tolist():
-                found = solver.solve(j, float(value[i, j]), odd=False)
+            rung = IntegerRung(self.inputs, int(rows[i]))
+            by_rules = open_[i] & rung.by_rules
+            value[i, by_rules], radius[i, by_rules] = rung.rule_values[by_rules], 0.0
+            for j in np.nonzero(open_[i] & ~by_rules)[0].tolist():
+                found = rung.output(j, float(value[i, j]), odd=False)
                 value[i, j] = found
                 # Half an ulp, and no less than the smallest float, for that may be rounded away.
                 half = math.ulp(found) / 2 if math.isfinite(found) else math.inf
@@ -214,10 +222,10 @@ class Truth:
         return value, radius
 
 
-def _wide(value: Floats, radius: Floats, share: float) -> Mask:
+def _is_crude(value: Floats, radius: Floats, share: float) -> Mask:
     """Which enclosures are wider than a share of their value, and not by underflow alone."""
-    wide: Mask = ~((radius <= share * np.abs(value)) | (radius <= UNDERFLOW))
-    return wide
+    crude: Mask = ~((radius <= share * np.abs(value)) | (radius <= UNDERFLOW))
+    return crude
 
 
 def _coarse(ball: Ball) -> Mask:

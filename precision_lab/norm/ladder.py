@@ -15,7 +15,7 @@ from precision_lab.arithmetic import (
     Float64Balls,
     double_double,
 )
-from precision_lab.norm.integer_rung import Solver
+from precision_lab.norm.integer_rung import IntegerRung
 from precision_lab.numbers import Format, formats
 
 if TYPE_CHECKING:
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats, Index, Mask
     from precision_lab.norm.enclosures import Enclosures
     from precision_lab.norm.integer_rung import Known
-
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 RUNGS = ("special", "float64", "double_double", "integers")
 
@@ -41,8 +39,8 @@ QUARTER_ULP = 2.0**-27
 class Open(NamedTuple):
     """Elements of a block that are not decided yet, row by row: where they stand, their balls."""
 
-    i: NDArray[np.intp]
-    j: NDArray[np.intp]
+    i: Index
+    j: Index
     high: Floats
     radius: Floats
 
@@ -86,12 +84,12 @@ class Ladder:
         """The outputs of a block of rows, in the target's array type."""
         ball, special = self.enclosures.of(rows, Float64Balls())
         outputs, open_ = self.first(ball)
+        by_rules = undecided = 0
         if special.any():
-            fixed = special[:, 0]
-            outputs[fixed] = self._code(ball.high[fixed])
-            open_[fixed] = False
-            self.rungs["special"] += outputs[fixed].size
-        undecided = 0
+            special = np.broadcast_to(special, outputs.shape)
+            outputs[special] = self._code(ball.high[special])
+            open_[special] = False
+            by_rules = int(special.sum())
         if open_.any():
             # Of one dimension, for NumPy finds those many times as fast.
             i, j = np.divmod(np.flatnonzero(open_), open_.shape[1])
@@ -100,11 +98,12 @@ class Ladder:
             elements = self._by_float64(rows, elements, outputs)
             undecided = elements.i.size
             if undecided:
-                solvers: dict[int, Solver] = {}
-                elements = self._by_zero(rows, elements, outputs, solvers)
+                rungs: dict[int, IntegerRung] = {}
+                elements = self._by_zero(rows, elements, outputs, rungs)
                 elements, middle = self._by_double_double(rows, elements, outputs)
-                self._by_integers(rows, elements, middle, outputs, solvers)
-        self.rungs["float64"] += outputs.size - outputs[special[:, 0]].size - undecided
+                self._by_integers(rows, elements, middle, outputs, rungs)
+        self.rungs["special"] += by_rules
+        self.rungs["float64"] += outputs.size - by_rules - undecided
         return outputs
 
     def _code(self, values: Floats | float) -> NDArray[Any]:
@@ -152,7 +151,9 @@ class Ladder:
             if inputs.bias is None:
                 # Outputs have the sign of x g, however small they are.
                 gain = self.enclosures.gain
-                side = np.sign(x) if gain is None else np.sign(x) * np.sign(gain.high[0, open_.j])
+                side = np.sign(x)
+                if gain is not None:
+                    side = side * np.sign(self._parameter(gain, rows, open_))
                 low = np.where(side > 0, np.maximum(low, 0.0), low)
                 high = np.where(side < 0, np.minimum(high, -0.0), high)
             values, proved = self._agreed(low, high)
@@ -164,20 +165,20 @@ class Ladder:
         return open_.where(~proved)
 
     def _by_zero(
-        self, rows: slice, open_: Open, outputs: NDArray[Any], solvers: dict[int, Solver]
+        self, rows: slice, open_: Open, outputs: NDArray[Any], rungs: dict[int, IntegerRung]
     ) -> Open:
         """Deviations and gains of zero: no ball separates their outputs from what lies beside."""
         bias = self.enclosures.bias
-        rest = np.zeros_like(open_.high) if bias is None else bias.high[0, open_.j]
+        rest = np.zeros_like(open_.high) if bias is None else self._parameter(bias, rows, open_)
         doubtful = ~(np.abs(open_.high - rest) > open_.radius + np.abs(rest) * 2.0**-50)
         decided = np.zeros_like(doubtful)
         for row, part in open_.by_row():
             if doubtful[part].any():
-                solver = solvers[row] = self._solver(rows, row)
+                rung = rungs[row] = self._rung(rows, row)
                 columns = open_.j[part]
-                decided[part] = doubtful[part] & solver.is_fixed[columns]
+                decided[part] = doubtful[part] & rung.by_rules[columns]
                 columns = columns[decided[part]]
-                outputs[row, columns] = self._code(solver.fixed[columns])
+                outputs[row, columns] = self._code(rung.rule_values[columns])
         self.rungs["integers"] += int(decided.sum())
         return open_.where(~decided)
 
@@ -220,17 +221,17 @@ class Ladder:
         open_: Open,
         middle: Floats,
         outputs: NDArray[Any],
-        solvers: dict[int, Solver],
+        rungs: dict[int, IntegerRung],
     ) -> None:
         """Whatever is left: one comparison where one number parts the possible roundings."""
         odd = self.target.precision < formats["float64"].precision
         values = np.empty_like(middle)
         for row, part in open_.by_row():
-            solver = solvers.get(row) or self._solver(rows, row)
+            rung = rungs.get(row) or self._rung(rows, row)
             values[part] = [
-                solver.solve(j, guess, odd=odd)
+                rung.output(j, guess, odd=odd)
                 if math.isnan(between)
-                else solver.beside(j, between)
+                else rung.float_beyond(j, between)
                 for j, guess, between in zip(
                     open_.j[part].tolist(),
                     open_.high[part].tolist(),
@@ -241,8 +242,14 @@ class Ladder:
         outputs[open_.i, open_.j] = self._code(values)
         self.rungs["integers"] += open_.i.size
 
-    def _solver(self, rows: slice, row: int) -> Solver:
-        return Solver(self.enclosures.inputs, rows.start + row, self.known)
+    def _parameter(self, ball: Ball, rows: slice, open_: Open) -> Floats:
+        """The gain or bias of undecided elements."""
+        part = ball.high if len(ball.high) == 1 else ball.high[rows]
+        shape = rows.stop - rows.start, self.enclosures.inputs.x.shape[1]
+        return np.broadcast_to(part, shape)[open_.i, open_.j]
+
+    def _rung(self, rows: slice, row: int) -> IntegerRung:
+        return IntegerRung(self.enclosures.inputs, rows.start + row, self.known)
 
     def _one_float(self, high: Floats, low: Floats) -> Floats:
         """A float64 that rounds to the target as high + low does."""

@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from precision_lab.arithmetic import Arithmetic
 
 
-def rms(a: Arithmetic, x: Any, eps: Any) -> Any:
-    """x / sqrt(mean(x^2) + eps)."""
-    return a.multiply(x, a.rsqrt(a.add(a.mean(a.square(x)), eps)))
+def rms(a: Arithmetic, x: Any, entering: Any, eps: Any) -> Any:
+    """x / sqrt(mean(z^2) + eps), where z are the elements of x that enter the statistic."""
+    return a.multiply(x, a.rsqrt(a.add(a.mean(a.square(entering)), eps)))
 
 
-def layer(a: Arithmetic, x: Any, eps: Any) -> Any:
-    """d / sqrt(mean(d^2) + eps), where d = x - mean(x)."""
-    d = a.subtract(x, a.mean(x))
-    return a.multiply(d, a.rsqrt(a.add(a.mean(a.square(d)), eps)))
+def layer(a: Arithmetic, x: Any, entering: Any, eps: Any) -> Any:
+    """(x - m) / sqrt(mean((z - m)^2) + eps), where m = mean(z)."""
+    m = a.mean(entering)
+    d = a.subtract(x, m)
+    spread = d if entering is x else a.subtract(entering, m)
+    return a.multiply(d, a.rsqrt(a.add(a.mean(a.square(spread)), eps)))
 
 
 def affine(a: Arithmetic, v: Any, gain: Any | None, bias: Any | None) -> Any:
@@ -47,7 +49,8 @@ class Norm:
     title: str
     centred: bool
     """Whether the mean is subtracted first."""
-    normalise: Callable[[Arithmetic, Any, Any], Any]
+    normalise: Callable[[Arithmetic, Any, Any, Any], Any]
+    """Of an arithmetic, x, what of it enters the statistic (x itself where all does), and eps."""
 
 
 norms: Table[Norm] = Table(

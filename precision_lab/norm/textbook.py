@@ -14,48 +14,67 @@ from precision_lab.exceptions import InputError
 from precision_lab.norm.norm import affine
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from precision_lab.norm.arguments import Inputs
 
 
-def enclosure(inputs: Inputs, row: int, column: int, bits: int) -> Any:
+def enclosure(inputs: Inputs, group: int, column: int, bits: int) -> Any:
     """An interval of mpmath around one output.
 
     Parameters
     ----------
     inputs
-        Checked arguments, finite in this row and column; the radicand must not be zero.
-    row, column
+        Checked arguments, finite in this group's statistic and in this output; the radicand must
+        not be zero.
+    group, column
         Which output.
     bits
         The working precision.
     """
     a = Intervals(bits)
-    x = [a.number(value) for value in inputs.x[row].astype(np.float64).tolist()]
-    v = inputs.norm.normalise(a, x, a.number(inputs.eps))[column]
-    gain = bias = None
-    if inputs.weight is not None:
-        gain = a.number(float(inputs.weight[column])) + a.number(inputs.weight_offset)
-    if inputs.bias is not None:
-        bias = a.number(float(inputs.bias[column]))
-    return affine(a, v, gain, bias)
+    own, statistic = ([a.number(value) for value in part] for part in _row(inputs, group, column))
+    v = inputs.norm.normalise(a, own, statistic, a.number(inputs.eps))[0]
+    gain, bias = (_parameter(part, group, column) for part in (inputs.weight, inputs.bias))
+    if gain is not None:
+        gain = a.number(gain) + a.number(inputs.weight_offset)
+    return affine(a, v, gain, None if bias is None else a.number(bias))
 
 
-def separation(inputs: Inputs, row: int, column: int) -> int:
+def _row(inputs: Inputs, group: int, column: int) -> tuple[list[float], list[float]]:
+    """The one element, and the elements that enter the statistic."""
+    x = inputs.x[group].astype(np.float64).tolist()
+    entering = inputs.groups.entering
+    inside = x if entering is None else [x[i] for i in np.flatnonzero(entering)]
+    return [x[column]], inside
+
+
+def _parameter(part: NDArray[Any] | None, group: int, column: int) -> float | None:
+    """The gain or bias of one output, where there is one."""
+    if part is None:
+        return None
+    rows, columns = part.shape
+    return float(part[group if rows > 1 else 0, column if columns > 1 else 0])
+
+
+def separation(inputs: Inputs, group: int, column: int) -> int:
     r"""An s such that the output is within 2^-s of a float64 only where it is that float64.
 
-    For a float64 c, and v = D sqrt(n / q) as `arithmetic.integers` has it, v g - (c - b) is
-    N / (q M), where N = D^2 g^2 n - (c - b)^2 q is a multiple of a power of two, and where
-    M = \|v g\| + \|c - b\|.
+    For a float64 c, and v = D sqrt(m / q) as `arithmetic.integers` has it, v g - (c - b) is
+    N / (q M), where N = D^2 g^2 m - (c - b)^2 q is a multiple of a power of two, and where
+    M = \|v g\| + \|c - b\|. An element that does not enter the statistic has no \|v\| of sqrt(m) at
+    most, but a q that is less than its D^2 by as much: so `top_radicand` bounds D^2 too.
     """
-    x: list[float] = inputs.x[row].astype(np.float64).tolist()
-    gain = 1.0 if inputs.weight is None else float(inputs.weight[column])
-    bias = 0.0 if inputs.bias is None else float(inputs.bias[column])
+    own, statistic = _row(inputs, group, column)
+    x = own + statistic
+    gain, bias = (_parameter(part, group, column) for part in (inputs.weight, inputs.bias))
+    gain, bias = 1.0 if gain is None else gain, 0.0 if bias is None else bias
     low_x = min(_last_place(value) for value in x)
     low_gain = min(_last_place(gain), _last_place(inputs.weight_offset))
     low_number = min(-1074, _last_place(bias))
     low_radicand = min(2 * low_x, _last_place(inputs.eps))
     lowest = min(2 * (low_x + low_gain), 2 * low_number + low_radicand)
-    count = len(x)
+    count = len(statistic)
     top_x = max(math.frexp(value)[1] for value in x)
     top_radicand = max(2 * top_x, math.frexp(inputs.eps)[1]) + 4 * count.bit_length() + 2
     size = abs(gain + inputs.weight_offset) * math.sqrt(count) + abs(bias)
@@ -71,22 +90,22 @@ def _last_place(value: float) -> int:
     return trailing - denominator.bit_length()
 
 
-def neighbours(inputs: Inputs, row: int, column: int) -> tuple[float, float]:
+def neighbours(inputs: Inputs, group: int, column: int) -> tuple[float, float]:
     """The neighbouring float64 around one output, equal where it is one of them."""
     low, high, _ = decide(
-        lambda bits: enclosure(inputs, row, column, bits), separation(inputs, row, column)
+        lambda bits: enclosure(inputs, group, column, bits), separation(inputs, group, column)
     )
     return low, high
 
 
-def decimal(inputs: Inputs, row: int, column: int, digits: int = 30) -> str:
+def decimal(inputs: Inputs, group: int, column: int, digits: int = 30) -> str:
     """One output to so many significant digits, each of them right.
 
     Parameters
     ----------
     inputs
         Checked arguments.
-    row, column
+    group, column
         Which output.
     digits
         How many significant digits.
@@ -96,18 +115,19 @@ def decimal(inputs: Inputs, row: int, column: int, digits: int = 30) -> str:
     InputError
         Where the output is no finite number.
     """
-    x = inputs.x[row].astype(np.float64)
-    parts = [part[column] for part in (inputs.weight, inputs.bias) if part is not None]
-    flat = np.all(x == x[0]) if inputs.norm.centred else not x.any()
-    if not np.isfinite([*x, *map(float, parts)]).all() or (flat and inputs.eps == 0):
+    own, statistic = _row(inputs, group, column)
+    parts = [_parameter(part, group, column) for part in (inputs.weight, inputs.bias)]
+    numbers = [*own, *statistic, *(part for part in parts if part is not None)]
+    flat = set(statistic) == {statistic[0] if inputs.norm.centred else 0.0}
+    if not np.isfinite(numbers).all() or (flat and inputs.eps == 0):
         message = (
-            f"the output in row {row}, column {column} is no finite number, so it has no digits"
+            f"the output in row {group}, column {column} is no finite number, so it has no digits"
         )
         raise InputError(message)
     bits = 4 * digits + 64
-    limit = separation(inputs, row, column)
+    limit = separation(inputs, group, column)
     while True:
-        low, high = ends(enclosure(inputs, row, column, bits))
+        low, high = ends(enclosure(inputs, group, column, bits))
         shown = [_shown(end, digits) for end in (low, high)]
         if shown[0] == shown[1]:
             return shown[0]

@@ -6,32 +6,45 @@ It must not know where inputs come from, nor what a user asks of a plan.
 
 from __future__ import annotations
 
+from precision_lab.plan.a_priori import bound, bound_terms
 from precision_lab.plan.applicability import can_run, computes, steps_of
-from precision_lab.plan.emulation import Moments, Run, Step, emulate
+from precision_lab.plan.emulation import Emulation, Step, emulate
+from precision_lab.plan.eps_places import eps_places, grows_past, growth, shrinks, shrinks_past
 from precision_lab.plan.plan import SWITCHES, Plan, scaled_eps
+from precision_lab.plan.program import EXACT, STEPS, Op, Program, program_of
 from precision_lab.plan.step_table import Account, Steps, steps
-from precision_lab.plan.switch_words import words
-from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES, checked
+from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES, checked, meaning
 from precision_lab.plan.table import DEFINITION, plans
 
 __all__ = [
     "CHOICES",
     "DEFINITION",
+    "EXACT",
     "FORMAT_SWITCHES",
+    "STEPS",
     "SWITCHES",
     "Account",
-    "Moments",
+    "Emulation",
+    "Op",
     "Plan",
-    "Run",
+    "Program",
     "Step",
     "Steps",
+    "bound",
+    "bound_terms",
     "can_run",
     "checked",
     "computes",
     "emulate",
+    "eps_places",
+    "grows_past",
+    "growth",
+    "meaning",
     "plans",
+    "program_of",
     "scaled_eps",
+    "shrinks",
+    "shrinks_past",
     "steps",
     "steps_of",
-    "words",
 ]

@@ -6,11 +6,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from precision_lab.exceptions import InputError
 from precision_lab.numbers import formats
-from precision_lab.plan.emulation import Step, emulate
+from precision_lab.plan.program import program_of
 
 if TYPE_CHECKING:
     from precision_lab.plan.plan import Plan
@@ -37,10 +35,7 @@ def can_run(plan: Plan, format: str) -> bool:
 
 
 @cache
-def steps_of(plan: Plan, norm: str, *given: bool) -> frozenset[str]:
+def steps_of(plan: Plan, norm: str, gain: bool, bias: bool) -> frozenset[str]:  # noqa: FBT001
     """The steps that a plan has, where a gain and a bias are given and where they are not."""
-    trace: list[Step] = []
-    ones = np.ones(2, np.float32)
-    vectors = [ones if there else None for there in given]
-    emulate(ones[None], *vectors, eps=1.0, plan=plan, norm=norm, trace=trace)
-    return frozenset(step.name for step in trace)
+    settled = plan.formats_for("float32", "float32")
+    return program_of(settled, settled.norm_for(norm), gain=gain, bias=bias).steps

@@ -11,52 +11,27 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.norm import Norm, norms
 from precision_lab.numbers import Format, formats
-from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES, checked
+from precision_lab.plan.switches import (
+    CHOICES,
+    FOLDED,
+    FORMAT_SWITCHES,
+    ONE_PASS,
+    SHIFTED,
+    checked,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ONE_PASS = ("one_pass", "one_pass_clamped")
-
-SHIFTED = ("scale_shift", "shift_narrow", "folded_shift")
-"""Values of ``apply`` that multiply x itself and subtract the mean afterwards; of ``shift_narrow``,
-what it stands for decides (`Plan.formats_for`)."""
-
-FOLDED = ("folded_gain", "folded_shift")
-"""Values of ``apply`` that multiply the gain into r."""
-
 CONSTANT_SCALE = 2.0**-8
 """float16's 65504 · 2^-8 squares to 65472, which float16 holds; with 2^-7 it overflows."""
-
-
-class Operation(NamedTuple):
-    """One operation on the value on its way out, x·r first.
-
-    Parameters
-    ----------
-    name, formula
-        Of the step.
-    kind
-        Whose format it has: ``"compute"`` or ``"output"``.
-    operation
-        The arithmetic's operation.
-    operands
-        What follows the value itself, by letter: r, g and b; m·r, r·g and s = b − m·r·g are formed
-        beforehand.
-    """
-
-    name: str
-    formula: str
-    kind: str
-    operation: str
-    operands: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +102,7 @@ class Plan:
     absent_bias
         ``zero``: where there is no bias, +0 is added all the same, which makes +0 of −0.
     order
-        The order of every sum, a name from `reduce.orders`. Two have ways of their own with some
+        The order of every sum, a name from `orders`. Two have ways of their own with some
         statistics, all in the format of the sum: ``torch-cascade`` computes ``welford`` in chunks,
         and ``mlas`` fuses squares into their sum, the mean before ``two_pass`` in float64.
     prescale
@@ -263,41 +238,6 @@ class Plan:
             resolved["apply"] = "scale_shift" if narrow else "centred"
         return dataclasses.replace(self, **resolved) if resolved else self
 
-    def operations(self, *, gain: bool, bias: bool, centred: bool) -> list[Operation]:
-        """What happens to x, or to its deviations, until the last cast.
-
-        Parameters
-        ----------
-        gain, bias
-            Whether there is a gain to multiply and a bias to add (without one, `absent_bias`).
-        centred
-            Whether the norm subtracts the mean.
-        """
-        divides = self.inverse == "divide"
-        shifted = self.apply == "scale_shift"
-        folded = self.apply in FOLDED and gain
-        bias = bias or self.absent_bias == "zero"
-        x = "(x − m)" if centred and self.apply not in SHIFTED else "x"
-        apply, factor = ("divide", "r") if divides and not folded else ("multiply", "r")
-        if folded:
-            factor = "r·g"
-        chain = [Operation("normalise", f"{x}·{factor}", "compute", apply, (factor,))]
-        if shifted:
-            chain.append(Operation("shifted", "v − m·r", "compute", "subtract", ("m·r",)))
-        if self.apply == "folded_shift":
-            formula = f"v + (b − m·{factor})" if bias else f"v − m·{factor}"
-            chain.append(Operation("shifted", formula, "compute", "add", ("s",)))
-        if self.cast == "early":
-            chain.append(Operation("cast", "v", "output", "cast", ()))
-        kind = chain[-1].kind
-        affine = []
-        if gain and not folded:
-            affine.append(Operation("gain", "v·g", kind, "multiply", ("g",)))
-        if bias and self.apply != "folded_shift":
-            affine.append(Operation("bias", "v + b", kind, "add", ("b",)))
-        chain += affine if self.bias == "after_gain" else affine[::-1]
-        return _fused(chain) if self.bias_rounding == "fused" else chain
-
     def step_formats(self) -> dict[str, Format]:
         """The formats of a plan without ``input``, keyed by ``"square"``, ``"sum"`` and so on."""
         return {
@@ -315,11 +255,16 @@ class Plan:
         eps
             Not negative.
         """
-        if self.prescale != "row_max":
-            return np.full((1, 1), CONSTANT_SCALE if self.prescale == "constant" else 1.0)
-        top = np.maximum(np.abs(x).max(-1, keepdims=True).astype(np.float64), np.sqrt(eps))
-        exponent = np.where(np.isfinite(top), np.frexp(top)[1], 0)
-        return np.asarray(np.ldexp(1.0, np.clip(-exponent, -1000, 1000)))
+        if self.prescale == "row_max":
+            return row_scale(x, eps)
+        return np.full((1, 1), CONSTANT_SCALE if self.prescale == "constant" else 1.0)
+
+
+def row_scale(x: NDArray[Any], eps: float) -> NDArray[np.float64]:
+    """The power of two that brings the larger of a row's max abs(x) and √eps into [1/2, 1)."""
+    top = np.maximum(np.abs(x).max(-1, keepdims=True).astype(np.float64), np.sqrt(eps))
+    exponent = np.where(np.isfinite(top), np.frexp(top)[1], 0)
+    return np.asarray(np.ldexp(1.0, np.clip(-exponent, -1000, 1000)))
 
 
 def scaled_eps(
@@ -335,22 +280,6 @@ SWITCHES: tuple[str, ...] = tuple(
     if field.name in (*CHOICES, *FORMAT_SWITCHES, "order")
 )
 """The switches of a plan, in order."""
-
-
-def _fused(chain: list[Operation]) -> list[Operation]:
-    """The chain with each product that a sum follows in the same format made one operation."""
-    fused: list[Operation] = []
-    for this in chain:
-        before = fused[-1] if fused else None
-        sums = this.operation in ("add", "subtract")
-        if before and sums and before.operation == "multiply" and before.kind == this.kind:
-            sign = "−" if this.operation == "subtract" else ""
-            operands = (*before.operands, sign + this.operands[0])
-            formula = before.formula + this.formula.removeprefix("v")
-            fused[-1] = Operation(this.name, formula, this.kind, "fma", operands)
-        else:
-            fused.append(this)
-    return fused
 
 
 def _refuse_contradictions(plan: Plan) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.norm import ErrorReport, Norm, check, errors, truth
 from precision_lab.numbers import Format, format_of, formats
-from precision_lab.plan.emulation import Run, Step
+from precision_lab.plan.emulation import Emulation, Step
 from precision_lab.plan.table import plans
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def steps(
     if inputs.x.shape[0] != 1:
         raise InputError(f"steps shows a single row, and x has {inputs.x.shape[0]} of them")
     trace: list[Step] = []
-    run = Run(row, inputs, trace=trace)
+    run = Emulation(row, inputs, trace=trace)
     if formats["float64"] in (format_of(inputs.x), *run.formats.values()):
         raise InputError(
             "steps holds a plan to float64, so that inputs and steps must be narrower, as float32"
@@ -144,13 +144,13 @@ def steps(
     output = target.cast(run.output())[0]
     names = [step.name for step in trace]
     exact_trace: list[Step] = []
-    reference = Run(row, inputs, trace=exact_trace, exact=names).output()
+    reference = Emulation(row, inputs, trace=exact_trace, exact=names).output()
     offset = 1.0 if row.gain == "one_plus" and weight is not None else 0.0
     gain = None if row.gain == "ignored" else weight
     proved = truth(inputs.norm, inputs.x, gain, bias, eps=eps, weight_offset=offset)
     costs = {}
     for name in dict.fromkeys(names):
-        alone = Run(row, inputs, exact=[other for other in names if other != name]).output()
+        alone = Emulation(row, inputs, exact=[other for other in names if other != name]).output()
         costs[name] = largest_error(alone, reference, target)
     return Steps(
         plan=run.plan,

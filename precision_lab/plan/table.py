@@ -19,10 +19,8 @@ from precision_lab.plan.catalogue import (
     transformers,
 )
 from precision_lab.plan.catalogue.shared import LOW
-from precision_lab.plan.plan import ONE_PASS, SWITCHES, Operation, Plan, scaled_eps
+from precision_lab.plan.plan import Plan
 from precision_lab.table import Table
-
-__all__ = ["DEFINITION", "ONE_PASS", "SWITCHES", "Operation", "Plan", "plans", "scaled_eps"]
 
 DEFINITION = "it is a definition"
 """What is known of a plan that is nobody's implementation."""

@@ -82,10 +82,7 @@ def _arrays(failure: Failure) -> list[tuple[str, str]]:
     inputs = failure.inputs
     if inputs is None or not inputs.x.size:
         return []
-    named: tuple[tuple[str, NDArray[Any] | None], ...] = (
-        ("x", inputs.x), ("weight", inputs.weight), ("bias", inputs.bias),
-    )  # fmt: skip
-    return [(name, _spelt(array)) for name, array in named if array is not None]
+    return [(name, _spelt(array)) for name, array in inputs.named_arguments().items()]
 
 
 def _spelt(array: NDArray[Any]) -> str:

@@ -12,8 +12,7 @@ import numpy as np
 from precision_lab import canonical_json as canonical
 from precision_lab.kernels import Kernel, found_again
 from precision_lab.numbers import Format, format_of, formats
-from precision_lab.plan import Plan, Step, emulate
-from precision_lab.plan.bounds import bound
+from precision_lab.plan import Plan, Step, bound, emulate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

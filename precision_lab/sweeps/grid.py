@@ -15,8 +15,7 @@ from precision_lab.inputs import MOST, biases, gains
 from precision_lab.kernels import Kernel, find_kernel
 from precision_lab.norm import check_eps, norms
 from precision_lab.numbers import Format, formats
-from precision_lab.plan import Plan, can_run, computes, plans, steps_of
-from precision_lab.plan.bounds import STEPS
+from precision_lab.plan import STEPS, Plan, can_run, computes, plans, steps_of
 from precision_lab.sweeps.case import OWN, Case
 from precision_lab.sweeps.sources import Source, family
 

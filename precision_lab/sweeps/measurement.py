@@ -19,7 +19,7 @@ import numpy as np
 from precision_lab.inputs import CaptureFile, captures, families, make_bias, make_gain, make_inputs
 from precision_lab.norm import ErrorReport, Truth, differences, errors, outputs_digest, truth
 from precision_lab.numbers import Format, formats
-from precision_lab.plan.bounds import STEPS
+from precision_lab.plan import STEPS
 from precision_lab.sweeps.case import OWN
 from precision_lab.sweeps.computed import of_case, other_of_case
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.norm import rows_of
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Hypothesis, Judgement, hypotheses
 from precision_lab.validation.soundness.schedules import last_cast, schedules
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats, Index
     from precision_lab.kernels.running import Settings
     from precision_lab.norm import Inputs
-
-    Floats = NDArray[np.float64]
 
 BLOCK = 1 << 15
 """Elements that are judged at a time: their arrays stay in the second-level cache."""
@@ -86,45 +86,37 @@ def parts(inputs: Inputs, y: Floats, settings: Settings) -> Iterator[Part]:
     """A call in blocks of rows, without the zeros of rows that are mostly zeros."""
     count, hidden = y.shape
     step = max(1, BLOCK // hidden)
-    rest = last_cast(settings).of_bias(inputs.bias)
+    cast = last_cast(settings)
+    rest = cast.of_bias(inputs.bias)
     for first in range(0, count, step):
         rows = slice(first, first + step)
-        x, part = inputs.x[rows], y[rows]
-        kept = _kept(x, part, rest, centred=settings.norm.centred)
+        some, part = inputs.take(rows), y[rows]
+        kept = _kept(some, part, rows_of(rest, rows))
         if kept is None:
-            yield Part(first, Judgement(Exact(_with(inputs, x)), part, last_cast(settings)))
+            yield Part(first, Judgement(Exact(some), part, cast))
         else:
-            some = _with(inputs, x[:, kept], kept)
-            exact = Exact(some, hidden, kept)
-            yield Part(first, Judgement(exact, part[:, kept], last_cast(settings)), kept)
+            exact = Exact(some.take_elements(kept), hidden, kept)
+            yield Part(first, Judgement(exact, part[:, kept], cast), kept)
 
 
-def _kept(
-    x: NDArray[Any], y: Floats, rest: Floats | float, *, centred: bool
-) -> NDArray[np.intp] | None:
+def _kept(inputs: Inputs, y: Floats, rest: Floats) -> Index | None:
     """The columns that must be judged, where those are few; None for all.
 
     Zeros of a row whose mean is 0 are exactly 0 by every sound computation, and its bias.
     """
-    if len(x) * x.shape[1] < MOSTLY:
+    x = inputs.x
+    if x.size < MOSTLY or inputs.groups.entering is not None:
         return None
     zero = x == 0
     if np.count_nonzero(zero) < zero.size * 3 // 4:
         return None
     with np.errstate(invalid="ignore"):
-        if centred and np.sum(x.astype(np.float64), -1).any():
+        if inputs.norm.centred and np.sum(x.astype(np.float64), -1).any():
             return None
         judged = ~(zero & (y == rest)).all(0)
     judged[[0, -1]] = True
     kept = np.nonzero(judged)[0]
     return kept if 2 * len(kept) < x.shape[1] else None
-
-
-def _with(inputs: Inputs, x: NDArray[Any], columns: NDArray[np.intp] | None = None) -> Inputs:
-    if columns is None:
-        return dataclasses.replace(inputs, x=x, shape=x.shape)
-    weight, bias = (None if a is None else a[columns] for a in (inputs.weight, inputs.bias))
-    return dataclasses.replace(inputs, x=x, weight=weight, bias=bias, shape=x.shape)
 
 
 def explains(judged: Sequence[Part], hypothesis: Hypothesis) -> bool:
@@ -146,8 +138,7 @@ def _disagreeing(part: Part, judged: Sequence[Part], hypothesis: Hypothesis) -> 
     places = np.unique(np.linspace(0, total - 1, SOME).astype(int)) - part.first
     places = places[(places >= 0) & (places < count)]
     if places.size:
-        some = dataclasses.replace(judgement.exact.inputs, x=judgement.exact.inputs.x[places])
-        exact = Exact(some, judgement.exact.hidden, judgement.exact.columns)
+        exact = dataclasses.replace(judgement.exact, inputs=judgement.exact.inputs.take(places))
         few = Judgement(exact, judgement.y[places], judgement.cast)
         wrong[places] = few.disagree(hypothesis)
     return wrong

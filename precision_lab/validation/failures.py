@@ -125,9 +125,8 @@ class Failure:
         if self.inputs is not None and self.inputs.x.size:
             few = "x".join(map(str, self.inputs.x.shape))
             lines.append(f"    {self._size}: {few}, eps {self.inputs.eps:g}")
-            lines.append(f"    x      {spelt(self.inputs.x)}")
-            given = (("weight", self.inputs.weight), ("bias", self.inputs.bias))
-            lines += [f"    {name:6} {spelt(array)}" for name, array in given if array is not None]
+            arrays = self.inputs.named_arguments()
+            lines += [f"    {name:6} {spelt(array)}" for name, array in arrays.items()]
             if self.small is not None:
                 lines.append(f"    {self.small}")
         return lines
@@ -200,13 +199,12 @@ def spelt(array: np.ndarray[Any, Any]) -> str:
 def _arrays(inputs: Inputs) -> dict[str, Any]:
     """Inputs in hex, with their types; long ones cut to their first row's first values."""
     known: dict[str, Any] = {"eps": inputs.eps, "weight_offset": inputs.weight_offset}
-    for name in ("x", "weight", "bias"):
-        if (array := getattr(inputs, name)) is not None:
-            values = array.astype(np.float64)
-            small = values.reshape(-1)[:KEPT]
-            known[name] = {
-                "type": str(array.dtype),
-                "shape": list(array.shape),
-                "hex": [hexed(v) for v in small.tolist()],
-            }
+    for name, array in inputs.named_arguments().items():
+        values = array.astype(np.float64)
+        small = values.reshape(-1)[:KEPT]
+        known[name] = {
+            "type": str(array.dtype),
+            "shape": list(array.shape),
+            "hex": [hexed(v) for v in small.tolist()],
+        }
     return known

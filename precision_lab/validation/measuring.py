@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +35,7 @@ ROWS = 4
 def sample(inputs: Inputs, y: Floats) -> tuple[Inputs, Floats]:
     """The first rows of a call, at most `MEASURED` outputs and no less than a row."""
     count = max(1, MEASURED // y.shape[-1])
-    return dataclasses.replace(inputs, x=inputs.x[:count]), y[:count]
+    return inputs.take(slice(count)), y[:count]
 
 
 def signed_errors(inputs: Inputs, y: Floats, settings: Settings) -> tuple[Floats, Floats]:
@@ -81,7 +80,7 @@ def powers(
     for call, outcome in zip(calls, outcomes, strict=True):
         if outcome.y is None or call.probe not in ("normal", "exact", "sparse", "tail"):
             continue
-        few = dataclasses.replace(call.inputs, x=call.inputs.x[:ROWS])
+        few = call.inputs.take(slice(ROWS))
         judgement = Judgement(Exact(few), outcome.y[:ROWS], last_cast(settings))
         found = judgement.power(assumed)
         n = call.hidden

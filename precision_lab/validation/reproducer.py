@@ -58,13 +58,8 @@ def write_reproducer(
     except OSError as error:
         raise InputError(f"{folder} cannot be made: {error.strerror or error}") from error
     inputs = failure.inputs
-    arrays = {
-        name: array
-        for name in ("x", "weight", "bias")
-        if (array := getattr(inputs, name)) is not None
-    }
     told = {"kernel": verdict.kernel, "norm": inputs.norm.name, "eps": repr(inputs.eps)}
-    write_safetensors(folder / INPUTS, arrays, told)
+    write_safetensors(folder / INPUTS, inputs.named_arguments(), told)
     script = folder / SCRIPT
     replace_file(script, [_script(failure, _absolute(kernel), framework, device).encode()])
     return script

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -218,8 +217,7 @@ class Session:
     def _worst(self, rejected: Rejection, inputs: Inputs, y: Floats) -> Wrong:
         rows = np.nonzero(rejected.wrong.any(-1))[0][:LOOKED_AT]
         wrong, part = rejected.wrong[rows], y[rows]
-        some = dataclasses.replace(inputs, x=inputs.x[rows], shape=inputs.x[rows].shape)
-        low, high = self.standard.expected(rejected, some)
+        low, high = self.standard.expected(rejected, inputs.take(rows))
         target = self.settings.output_format
         top = target.largest
         with np.errstate(all="ignore"):

@@ -71,10 +71,10 @@ def shrink(inputs: Inputs, row: int, element: int, fails: Fails) -> Inputs:
     state = Shrinking(inputs, fails)
     row, element = min(row, len(inputs.x) - 1), min(element, inputs.x.shape[1] - 1)
     for rows in _runs(len(inputs.x), row):
-        if state.attempt(_rows(inputs, rows)):
+        if state.attempt(inputs.take(rows)):
             break
     for elements in _runs(inputs.x.shape[1], element):
-        if state.attempt(_elements(state.inputs, elements)):
+        if state.attempt(state.inputs.take_elements(elements)):
             element -= elements.start
             break
     if state.inputs.bias is not None:
@@ -98,17 +98,6 @@ def _runs(count: int, kept: int) -> Iterator[slice]:
         if kept < size and last != size:
             yield slice(0, size)
         size = size + 1 if size < 4 else 2 * size
-
-
-def _rows(inputs: Inputs, rows: slice) -> Inputs:
-    x = inputs.x[rows]
-    return dataclasses.replace(inputs, x=x, shape=x.shape)
-
-
-def _elements(inputs: Inputs, elements: slice) -> Inputs:
-    x = np.ascontiguousarray(inputs.x[:, elements])
-    weight, bias = (None if a is None else a[elements] for a in (inputs.weight, inputs.bias))
-    return dataclasses.replace(inputs, x=x, weight=weight, bias=bias, shape=x.shape)
 
 
 def _simplify(state: Shrinking, name: str) -> None:

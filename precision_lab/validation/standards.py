@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.plan import emulate, plans
-from precision_lab.plan.bounds import bound
+from precision_lab.plan import bound, emulate, plans
 from precision_lab.validation.elimination import Elimination, Rejection, explains, parts, rejections
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Judgement
-from precision_lab.validation.soundness.schedules import Interval, last_cast
+from precision_lab.validation.soundness.schedules import ValueRange, last_cast
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +38,7 @@ class Standard(Protocol):
         """The same of one more call, by all that is known of the kernel by now."""
         ...
 
-    def expected(self, rejected: Rejection, inputs: Inputs) -> Interval:
+    def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:
         """The least and the largest right outputs."""
         ...
 
@@ -66,7 +65,7 @@ class Sound(Elimination):
             return None
         return rejections(judged, self.alive, y.shape[1])[0]
 
-    def expected(self, rejected: Rejection, inputs: Inputs) -> Interval:
+    def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:
         """What the hypothesis allows."""
         empty = np.zeros(inputs.x.shape)
         judgement = Judgement(Exact(inputs), empty, last_cast(self.settings))
@@ -122,11 +121,11 @@ class OnePlan:
         self.equal, self.total = equal, total
         return found
 
-    def expected(self, rejected: Rejection, inputs: Inputs) -> Interval:  # noqa: ARG002
+    def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:  # noqa: ARG002
         """The plan's own outputs, or what its bound leaves."""
         if self.bits:
             made = self._made(inputs)
-            return Interval(made, made)
+            return ValueRange(made, made)
         return self._interval(inputs)
 
     def told(self, rejected: Rejection) -> str:  # noqa: ARG002
@@ -135,21 +134,19 @@ class OnePlan:
 
     def _made(self, inputs: Inputs) -> Floats:
         y = emulate(
-            inputs.x, inputs.weight, inputs.bias,
-            eps=inputs.eps, plan=self.plan, norm=inputs.norm,
+            *inputs.arguments(), eps=inputs.eps, plan=self.plan, norm=inputs.norm,
         )  # fmt: skip
         return y.astype(np.float64)
 
-    def _interval(self, inputs: Inputs) -> Interval:
+    def _interval(self, inputs: Inputs) -> ValueRange:
         offset = 1.0 if self.plan.gain == "one_plus" else 0.0
         with np.errstate(all="ignore"):
             exact = Exact(dataclasses.replace(inputs, weight_offset=offset)).output
             reach = exact[1] + bound(
-                inputs.x, inputs.weight, inputs.bias,
-                eps=inputs.eps, plan=self.plan, norm=inputs.norm,
+                *inputs.arguments(), eps=inputs.eps, plan=self.plan, norm=inputs.norm,
             )  # fmt: skip
             reach = np.where(np.isnan(reach), np.inf, reach)
-            return Interval(exact[0] - reach, exact[0] + reach)
+            return ValueRange(exact[0] - reach, exact[0] + reach)
 
 
 def standard(settings: Settings, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:

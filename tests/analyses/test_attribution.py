@@ -12,7 +12,7 @@ import pytest
 
 from precision_lab.inputs.parameters import make_gain
 from precision_lab.inputs.synthetic import make_inputs
-from precision_lab.plan.bounds.a_priori import bound_terms
+from precision_lab.plan.a_priori import bound_terms
 from precision_lab.report.library import load
 from precision_lab.sweeps.execution import sweep
 

@@ -96,7 +96,8 @@ def test_the_norms_formula_holds_its_value(a, norm, scale):
     """The textbook formula over balls encloses mpmath's value at 400 bits, and not by far."""
     x = np.random.default_rng(7).standard_normal((1, 300)) * scale + 3 * scale
     eps = 1e-5 * scale**2
-    found = norms[norm].normalise(a, Ball(x), Ball(np.array([[eps]])))
+    ball = Ball(x)
+    found = norms[norm].normalise(a, ball, ball, Ball(np.array([[eps]])))
     with mpmath.workprec(400):
         row = [mpmath.mpf(v) for v in x[0]]
         mean = mpmath.fsum(row) / 300 if norm == "layer" else 0

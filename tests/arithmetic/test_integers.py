@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from precision_lab.arithmetic.integers import (
     Dyadic,
-    Row,
+    IntegerRow,
     as_integers,
     bracket,
     dyadic,
@@ -121,7 +121,7 @@ def test_compare_is_the_sign_of_the_difference(values, number, centred, eps):
     radicand = sum((v - mean) ** 2 for v in x) / len(x) + Fraction(eps)
     if radicand == 0:
         return
-    row = Row(np.array([float(v) for v in x]), eps, centred=centred)
+    row = IntegerRow(np.array([float(v) for v in x]), eps, centred=centred)
     for j, value in enumerate(x):
         d = (value - mean) * Fraction(3, 8)
         signed = d * abs(d) / radicand - number * abs(number)
@@ -131,6 +131,6 @@ def test_compare_is_the_sign_of_the_difference(values, number, centred, eps):
 
 def test_a_tie_is_found():
     """A row of 2s with eps 0 normalises to 1 exactly, which is neither above nor below."""
-    row = Row(np.array([2.0, -2.0]), 0.0, centred=False)
+    row = IntegerRow(np.array([2.0, -2.0]), 0.0, centred=False)
     assert [row.compare(0, dyadic(1.5), dyadic(v)) for v in (1.0, 1.5, 2.0)] == [1, 0, -1]
     assert [row.compare(1, dyadic(1.5), dyadic(v)) for v in (-2.0, -1.5, -1.0)] == [1, 0, -1]

@@ -10,8 +10,7 @@ from precision_lab.arithmetic.orders.table import orders
 from precision_lab.cli.plans import WIDTH, cast_of, eps_text, shortened
 from precision_lab.numbers.table import formats
 from precision_lab.plan.plan import SWITCHES
-from precision_lab.plan.switch_words import words
-from precision_lab.plan.switches import CHOICES
+from precision_lab.plan.switches import CHOICES, meaning
 from precision_lab.plan.table import plans
 
 
@@ -83,10 +82,10 @@ def test_every_value_of_a_switch_has_words():
     """What `diff` says of a value: choices, orders, formats."""
     for switch, values in CHOICES.items():
         for value in values:
-            assert len(words(switch, value)) > 0
-    assert orders["lanes:8x2"].description == words("order", "lanes:8x2")
-    assert "the weight's own" == words("gain_format", "input")
-    assert "" == words("sum_format", "bfloat16")
+            assert len(meaning(switch, value)) > 0
+    assert orders["lanes:8x2"].description == meaning("order", "lanes:8x2")
+    assert "the weight's own" == meaning("gain_format", "input")
+    assert "" == meaning("sum_format", "bfloat16")
 
 
 def test_diff_shows_an_input(lab):

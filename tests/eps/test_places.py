@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from precision_lab.eps.advice import recommend_eps
-from precision_lab.eps.places import grows_past, growth, shrinks, shrinks_past
 from precision_lab.numbers.table import formats
 from precision_lab.plan.emulation import emulate
+from precision_lab.plan.eps_places import grows_past, growth, shrinks, shrinks_past
 from precision_lab.plan.switches import CHOICES
 from precision_lab.plan.table import plans
 

@@ -11,7 +11,7 @@ from precision_lab.identification.queries import questions as calls
 from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
-from precision_lab.plan.emulation import Run, emulate
+from precision_lab.plan.emulation import Emulation, emulate
 from precision_lab.plan.plan import Plan
 from precision_lab.plan.table import plans
 
@@ -21,7 +21,7 @@ def test_stages_give_what_a_whole_run_gives():
     x = formats["bfloat16"].cast(np.arange(1.0, 13.0).reshape(3, 4))
     for name in ("late", "early", "all-low", "torch-layer-norm"):
         norm = plans[name].norm_for()
-        run = Run(plans[name], check(norm, x, eps=1e-5))
+        run = Emulation(plans[name], check(norm, x, eps=1e-5))
         moments = run.moments()
         y = run.finished(moments, run.factor(moments)).astype(np.float64)
         expected = emulate(x, eps=1e-5, plan=name, norm=norm).astype(np.float64)

@@ -20,6 +20,7 @@ from slow_rounding import float32_round, grid
 from precision_lab.exceptions import InputError
 from precision_lab.norm.error_report import ErrorReport, errors
 from precision_lab.norm.ground_truth import truth
+from precision_lab.norm.groups import Groups
 from precision_lab.numbers.table import formats
 
 BF16 = ml_dtypes.bfloat16
@@ -342,7 +343,7 @@ class SlowTruth:
 
     def __init__(self, exact):
         self.exact = exact
-        self.inputs = SimpleNamespace(shape=(1, len(exact)))
+        self.inputs = SimpleNamespace(groups=Groups.of_rows((1, len(exact))))
         high = [float(t) for t in exact]
         low = [float(t - Fraction(h)) if math.isfinite(h) else 0.0
                for t, h in zip(exact, high, strict=True)]  # fmt: skip

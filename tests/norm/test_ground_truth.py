@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from precision_lab.exceptions import InputError
 from precision_lab.norm import textbook
 from precision_lab.norm.ground_truth import truth
-from precision_lab.norm.integer_rung import Solver
+from precision_lab.norm.integer_rung import IntegerRung
 from precision_lab.numbers.table import formats
 
 ROUNDED = ["float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
@@ -94,7 +94,7 @@ def test_roundings_are_those_of_mpmath(case, name):
     """Any bit patterns, any format: the ladder's rounding is the one by textbook and intervals."""
     found = case.round(name)
     for j in range(case.inputs.x.shape[1]):
-        if not Solver(case.inputs, 0).is_fixed[j]:
+        if not IntegerRung(case.inputs, 0).by_rules[j]:
             assert float(found[j]) == oracle(case, name, j)
     assert sum(case.rungs.values()) == found.size
 
@@ -102,24 +102,24 @@ def test_roundings_are_those_of_mpmath(case, name):
 @given(cases(), st.floats(allow_nan=False, allow_infinity=False))
 def test_integers_and_mpmath_agree(case, guess):
     """The two exact oracles enclose each output by the same floats, wherever the search begins."""
-    solver = Solver(case.inputs, 0)
+    rung = IntegerRung(case.inputs, 0)
     for j in range(case.inputs.x.shape[1]):
-        if solver.is_fixed[j]:
+        if rung.by_rules[j]:
             continue
         low, high = textbook.neighbours(case.inputs, 0, j)
-        odd = solver.solve(j, guess, odd=True)
+        odd = rung.output(j, guess, odd=True)
         assert odd in {low, high}
         assert low == high or int(np.float64(abs(odd)).view(np.int64)) % 2 == 1
-        assert solver.solve(j, guess, odd=False) == oracle(case, "float64", j)
+        assert rung.output(j, guess, odd=False) == oracle(case, "float64", j)
 
 
 @given(cases())
 def test_value_lies_within_its_radius(case):
     """value -+ radius holds the exact output; value + low does much better."""
     value, radius, low = case.value, case.radius, case.low
-    solver = Solver(case.inputs, 0)
+    rung = IntegerRung(case.inputs, 0)
     for j in range(case.inputs.x.shape[1]):
-        if solver.is_fixed[j] or not np.isfinite(value[j]):
+        if rung.by_rules[j] or not np.isfinite(value[j]):
             continue
         ends = textbook.ends(textbook.enclosure(case.inputs, 0, j, 2000))
         # Where the value is exact, the 2000 bits around it are not.
@@ -138,9 +138,9 @@ def ordinary(request):
     x = rng.standard_normal((2, 300)).astype(BF16)
     weight, bias = (rng.standard_normal(300).astype(np.float32) for _ in range(2))
     case = truth(request.param, x, weight, bias, eps=1e-6)
-    solvers = [Solver(case.inputs, i) for i in range(2)]
+    rungs = [IntegerRung(case.inputs, i) for i in range(2)]
     exact = {
-        odd: np.array([[solver.solve(j, 0.0, odd=odd) for j in range(300)] for solver in solvers])
+        odd: np.array([[rung.output(j, 0.0, odd=odd) for j in range(300)] for rung in rungs])
         for odd in (False, True)
     }
     return case, exact
@@ -385,8 +385,8 @@ def test_layer_norm_far_from_zero(offset):
     case = truth("layer", x, eps=1e-6)
     found = case.round("float32")
     for i in range(2):
-        solver = Solver(case.inputs, i)
-        exact = [solver.solve(j, 0.0, odd=True) for j in range(400)]
+        rung = IntegerRung(case.inputs, i)
+        exact = [rung.output(j, 0.0, odd=True) for j in range(400)]
         assert same(found[i], formats["float32"].round(np.array(exact)))
     assert case.rungs["double_double"] > 0
     assert np.all(case.radius < 2.0**-30)
@@ -481,9 +481,9 @@ def test_elements_far_below_their_row():
     x = np.array([[1.0, 2.0**-120, -1.0], [1.0, 2.0**-125, -1.0]], BF16)
     for eps in (0.0, 1e-6):
         case = truth("layer", x, eps=eps)
-        solvers = [Solver(case.inputs, i) for i in range(2)]
+        rungs = [IntegerRung(case.inputs, i) for i in range(2)]
         for i in range(2):
-            exact = solvers[i].solve(1, 0.0, odd=False)
+            exact = rungs[i].output(1, 0.0, odd=False)
             assert case.value[i, 1] == exact
             assert abs(case.low[i, 1]) <= np.spacing(abs(exact)) / 2
 

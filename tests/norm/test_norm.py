@@ -47,18 +47,23 @@ class Rationals:
 
 def test_rms_by_hand():
     """mean(1, 49) = 25, so [1, 7] over 5."""
-    assert rms(Rationals(), [Fraction(1), Fraction(7)], Fraction(0)) == [
-        Fraction(1, 5),
-        Fraction(7, 5),
-    ]
+    x = [Fraction(1), Fraction(7)]
+    assert rms(Rationals(), x, x, Fraction(0)) == [Fraction(1, 5), Fraction(7, 5)]
 
 
 def test_layer_by_hand_with_eps_inside_the_root():
     """[2, 8] deviates by 3 from its mean; 9 + 16 under the root gives 3/5."""
-    assert layer(Rationals(), [Fraction(2), Fraction(8)], Fraction(16)) == [
-        Fraction(-3, 5),
-        Fraction(3, 5),
-    ]
+    x = [Fraction(2), Fraction(8)]
+    assert layer(Rationals(), x, x, Fraction(16)) == [Fraction(-3, 5), Fraction(3, 5)]
+
+
+def test_a_statistic_of_some_elements_by_hand():
+    """The first two give the root, and the mean; the third is divided by the same."""
+    part, rest = [Fraction(1), Fraction(7)], [Fraction(10)]
+    assert rms(Rationals(), part + rest, part, Fraction(0))[2] == 2
+    assert layer(Rationals(), part + rest, part, Fraction(16)) == [
+        Fraction(-3, 5), Fraction(3, 5), Fraction(6, 5),
+    ]  # fmt: skip
 
 
 def test_affine_applies_what_is_there():
@@ -77,7 +82,7 @@ def test_rows_say_whether_the_mean_goes():
 def test_check_flattens_and_remembers_the_shape():
     """Leading axes become rows; no rows stay no rows; lists are float64."""
     found = check("rms", np.zeros((2, 3, 5), np.float32), eps=0)
-    assert (found.x.shape, found.shape) == ((6, 5), (2, 3, 5))
+    assert (found.x.shape, found.groups.shape) == ((6, 5), (2, 3, 5))
     assert check("layer", np.zeros((0, 5), ml_dtypes.bfloat16), eps=1e-5).x.shape == (0, 5)
     assert check("rms", [1, 2, 3], eps=1e-5).x.dtype == np.float64
 

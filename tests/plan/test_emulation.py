@@ -16,9 +16,9 @@ from precision_lab.exceptions import InputError
 from precision_lab.norm.arguments import check
 from precision_lab.norm.ground_truth import truth
 from precision_lab.numbers.table import formats
-from precision_lab.plan.bounds.a_priori import STEPS
-from precision_lab.plan.emulation import Run, emulate
+from precision_lab.plan.emulation import Emulation, emulate
 from precision_lab.plan.plan import scaled_eps
+from precision_lab.plan.program import STEPS
 from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES
 from precision_lab.plan.table import plans
 
@@ -388,8 +388,8 @@ def test_steps_can_be_made_exact(plan, layer):
         return
     x, norm = normal(0, 2, 9).astype(np.float64), "layer" if layer else "rms"
     inputs, trace = check(norm, x, x[0], x[1], eps=1e-3), []
-    Run(plan, inputs, trace=trace).output()
-    exact = Run(plan, inputs, exact=[step.name for step in trace]).output()
+    Emulation(plan, inputs, trace=trace).output()
+    exact = Emulation(plan, inputs, exact=[step.name for step in trace]).output()
     wide_plan = plan.replace(
         output_rounding="nearest_even", **dict.fromkeys(FORMAT_SWITCHES, "float64")
     )

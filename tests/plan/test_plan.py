@@ -6,9 +6,11 @@ import dataclasses
 import pytest
 
 from precision_lab.exceptions import InputError
+from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
-from precision_lab.plan.plan import SHIFTED, SWITCHES, Plan
-from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES
+from precision_lab.plan.plan import SWITCHES, Plan
+from precision_lab.plan.program import program_of
+from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES, SHIFTED
 from precision_lab.plan.table import plans
 
 
@@ -136,7 +138,9 @@ def test_the_chain_of_operations():
 
     def chain(plan, **given):
         known = {"gain": True, "bias": True, "centred": True, **given}
-        return [(o.name, o.kind, o.formula) for o in plan.operations(**known)]
+        norm = norms["layer" if known.pop("centred") else "rms"]
+        output = program_of(plan, norm, **known).output
+        return [(op.step, op.kind, op.formula) for op in output if op.out.startswith("v")]
 
     late, early = plans["late"], plans["early"]
     assert [

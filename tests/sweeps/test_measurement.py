@@ -19,8 +19,8 @@ from precision_lab.inputs.synthetic import families, make_inputs
 from precision_lab.norm.agreement import COLUMNS
 from precision_lab.norm.ground_truth import truth
 from precision_lab.numbers.table import formats
-from precision_lab.plan.bounds.a_priori import STEPS
 from precision_lab.plan.emulation import emulate
+from precision_lab.plan.program import STEPS
 from precision_lab.plan.table import plans
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.measurement import made_tensors, measure

@@ -102,7 +102,7 @@ def test_a_fault_is_found_and_told(norm, fault):
         assert not first.worst.low <= first.worst.got <= first.worst.high
     if first.small is not None:
         given = first.inputs
-        again = kernel(given.x, given.weight, given.bias, given.eps).astype(np.float64)
+        again = kernel(*given.arguments(), given.eps).astype(np.float64)
         got = again[first.small.row, first.small.element]
         assert np.array_equal(got, first.small.got, equal_nan=True)
     assert "is not a sound" in str(verdict)

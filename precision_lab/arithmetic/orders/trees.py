@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the trees of `reduce` are built from, and what they ask of an arithmetic."""
+"""What the trees of orders are built from, and what they ask of an arithmetic."""
 
 from __future__ import annotations
 

@@ -121,11 +121,7 @@ class Isolated:
         if self._settings is not settings:
             process.ask({"settings": settings.to_dict()})
             self._settings = settings
-        arrays = {
-            name: array
-            for name in ("x", "weight", "bias")
-            if (array := getattr(inputs, name)) is not None
-        }
+        arrays = inputs.named_arguments()
         self._calls += 1
         words = {"eps": inputs.eps, "weight_offset": inputs.weight_offset, "call": self._calls}
         process.ask(words, arrays)

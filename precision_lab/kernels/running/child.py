@@ -21,7 +21,7 @@ from precision_lab.kernels.finding import find_kernel
 from precision_lab.kernels.running.called import called
 from precision_lab.kernels.running.claim import Settings, settle
 from precision_lab.kernels.running.here import Outcome, printed_finding, run
-from precision_lab.norm import Inputs
+from precision_lab.norm import check
 from precision_lab.processes import processes, said, wire
 
 if TYPE_CHECKING:
@@ -164,14 +164,13 @@ def _outcome(
     settings: Settings,
     streams: _Streams,
 ) -> Outcome:
-    inputs = Inputs(
-        norm=settings.norm,
-        x=arrays["x"],
-        weight=arrays.get("weight"),
-        bias=arrays.get("bias"),
+    inputs = check(
+        settings.norm,
+        arrays["x"],
+        arrays.get("weight"),
+        arrays.get("bias"),
         eps=words["eps"],
         weight_offset=words["weight_offset"],
-        shape=arrays["x"].shape,
     )
     try:
         found = run(function, inputs, settings)

@@ -86,7 +86,7 @@ def run(kernel: Kernel, inputs: Inputs, settings: Settings) -> Outcome:
     Whatever it raises, prints, or does to its arguments and to NumPy's error state is noted;
     KeyboardInterrupt goes through.
     """
-    given = [None if a is None else a.copy() for a in (inputs.x, inputs.weight, inputs.bias)]
+    given = [None if a is None else a.copy() for a in inputs.arguments()]
     before = [None if a is None else a.tobytes() for a in given]
     kept = _Kept()
     printed = io.TextIOWrapper(kept, "utf-8", errors="replace", write_through=True)

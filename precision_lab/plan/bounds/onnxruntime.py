@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enclosures of the moments of `onnxruntime_orders`: squares fused into their sum.
+"""Enclosures of the moments of `orders.onnxruntime`: squares fused into their sum.
 
 No square is rounded on its own, but for four of a row's last; each addition rounds what it adds to
 and what it adds, and loses η where the result is subnormal. No term is negative, so that roundings

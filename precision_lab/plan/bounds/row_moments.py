@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from precision_lab.arithmetic import Emulated
-from precision_lab.plan.bounds.error_model import SLACK, TINY, Interval
+from precision_lab.plan.bounds.error_model import SLACK, TINY, Approximation, Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,8 +26,6 @@ class Moments:
 
     Parameters
     ----------
-    x
-        [rows, hidden] in float64, exact.
     largest, absolute
         max abs(x) and Σ abs(x), [rows, 1].
     square
@@ -37,7 +36,6 @@ class Moments:
         Σ(x − m)² about the exact mean.
     """
 
-    x: Floats
     largest: Floats
     absolute: Floats
     square: Interval
@@ -56,7 +54,6 @@ class Moments:
         # Σ(x − m')² = Σ(x − m)² + n·(m' − m)².
         low = np.maximum(about.low - (n * mean_error**2) * (1 + SLACK), 0.0)
         return cls(
-            x=x,
             largest=np.abs(x).max(-1, keepdims=True),
             absolute=absolute,
             square=_squares(x),
@@ -78,22 +75,47 @@ class Rows:
 
     Parameters
     ----------
-    moments
-        Of the scaled inputs.
+    exact
+        [groups, elements] in float64: the inputs, scaled as the plan prescales them.
     brought
         (a, b): each x comes into the plan as x + e with abs(e) <= a·abs(x) + b.
     roundings
         What the steps may add.
     """
 
-    moments: Moments
+    exact: Floats
     brought: tuple[float, Floats]
     roundings: Roundings
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Of the exact ones."""
+        return Moments.of(self.exact)
 
     @property
     def n(self) -> int:
         """Elements of a row."""
-        return int(self.moments.x.shape[-1])
+        return int(self.exact.shape[-1])
+
+    @property
+    def approximation(self) -> Approximation:
+        """Element by element."""
+        a, b = self.brought
+        return Approximation(self.exact, a * np.abs(self.exact) + b)
+
+    @property
+    def largest_brought(self) -> Floats:
+        """The largest magnitude of x as it came in."""
+        a, b = self.brought
+        return self.moments.largest * (1 + a) + b
+
+    def lengths(self) -> tuple[Interval, Floats]:
+        """√Σx² of x as it came in, and the largest of them."""
+        a, b = self.brought
+        moved = b * np.sqrt(self.n)
+        low, high = (np.sqrt(end) for end in self.moments.square)
+        length = Interval(low * (1 - a) - moved, high * (1 + a) + moved).widened()
+        return length, self.largest_brought
 
     def added(self, step: str, kind: str) -> tuple[float, float]:
         """(a, b): what rounding the addends to the format of the sum may add to each."""
@@ -115,7 +137,7 @@ class Rows:
     def reach(self, step: str) -> Floats:
         """The range of x as it is summed: its largest less its least."""
         a, b = self.summed(step)
-        x = self.moments.x
+        x = self.exact
         reach: Floats = x.max(-1, keepdims=True) - x.min(-1, keepdims=True)
         return reach * (1 + SLACK) + 2 * (a * self.moments.largest + b)
 

@@ -15,7 +15,7 @@ A merge goes to μ + Δ·s, s the share of the second; with ŝ as computed, from
 Where ŝ(1 + u)² <= 1 in every merge, each mean lies between those that it is made of (rounding is
 monotone), hence between the least and the largest x: no error is above R.
 
-Squares. M is exactly ΣA·B of the runs (see `welford_bounds`) and Σ w·Δ² of the merges, w the first
+Squares. M is exactly ΣA·B of the runs (see `welford`) and Σ w·Δ² of the merges, w the first
 count times s. With the errors of the means A, B and Δ are off by e, e' and e₁ + e₂, so M moves no
 more than `perturbed` says for the length √(Σe² + Σ w(e₁ + e₂)²); the triangle inequality splits
 that length into those of R, B and η. No term is negative, so that roundings are factors: four at

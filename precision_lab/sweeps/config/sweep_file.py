@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from precision_lab.exceptions import InputError
-from precision_lab.plan import can_run, computes, steps_of
-from precision_lab.plan.bounds import STEPS
+from precision_lab.plan import STEPS, can_run, computes, steps_of
 from precision_lab.sweeps.case import OWN
 from precision_lab.sweeps.config.input_tables import InputGrid, input_grids
 from precision_lab.sweeps.config.kernel_tables import kernels

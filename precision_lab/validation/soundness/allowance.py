@@ -23,12 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats, Mask
     from precision_lab.validation.soundness.exact_values import Exact
-
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 UNIT = 2.0**-24
 """float32's unit roundoff."""
@@ -102,7 +98,7 @@ class Allowance:
 
     @cached_property
     def normalised(self) -> Floats:
-        """A_n, [rows, hidden]: of v."""
+        """A_n, [rows, elements]: of v."""
         value, radius = self.exact.normalised
         root = self.exact.root
         with np.errstate(invalid="ignore"):
@@ -112,7 +108,7 @@ class Allowance:
 
     @cached_property
     def output(self) -> Floats:
-        """A, [rows, hidden]: of t = v·g + b, before the last cast."""
+        """A, [rows, elements]: of t = v·g + b, before the last cast."""
         exact = self.exact
         gain, bias = np.abs(exact.gain), exact.bias
         last = np.abs(exact.normalised[0]) * gain + (0.0 if bias is None else np.abs(bias))
@@ -122,12 +118,12 @@ class Allowance:
 
     @cached_property
     def judged(self) -> Mask:
-        """[rows, 1]: rows that float32 statistics can hold, without NaN and infinities."""
+        """[rows, 1]: rows that float32 statistics can hold: no NaN and no infinity enters them."""
         exact = self.exact
         with np.errstate(divide="ignore", invalid="ignore"):
-            held = GRADUAL / exact.radicand <= UNIT
-        held &= exact.finite & (exact.total < LARGEST)
+            within = GRADUAL / exact.radicand <= UNIT
+        within &= exact.finite & (exact.total < LARGEST)
         if exact.inputs.norm.centred:
-            held &= exact.size * exact.n < LARGEST
-            held &= np.abs(exact.deviations).max(-1, keepdims=True, initial=0.0) < LARGEST
-        return held
+            within &= exact.size * exact.n < LARGEST
+            within &= np.abs(exact.deviations).max(-1, keepdims=True, initial=0.0) < LARGEST
+        return within

@@ -16,17 +16,13 @@ from precision_lab.validation.soundness.allowance import (
     UNIT,
     Allowance,
 )
-from precision_lab.validation.soundness.schedules import Cast, Interval, Schedule, schedules
+from precision_lab.validation.soundness.schedules import Cast, Schedule, ValueRange, schedules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats, Index, Mask
     from precision_lab.validation.soundness.exact_values import Exact
-
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 
 WIDE = 0.25
@@ -96,7 +92,7 @@ class Judgement:
     exact
         The exact quantities of its inputs.
     y
-        [rows, hidden]: its outputs, in float64.
+        [rows, elements]: its outputs, in float64.
     cast
         The output format and what its casts do past the largest value.
     """
@@ -108,7 +104,7 @@ class Judgement:
     """What two questions have in common."""
 
     def unexplained(self, hypothesis: Hypothesis) -> Mask:
-        """[rows, hidden]: outputs that no sound computation gives."""
+        """[rows, elements]: outputs that no sound computation gives."""
         with np.errstate(all="ignore"):
             allowed = self._allowed(hypothesis)
             source = self._own(hypothesis)
@@ -119,7 +115,7 @@ class Judgement:
                     source = self._source(hypothesis, np.where(lost, over, self.y))
                     explained |= lost & self._meets(source, allowed, hypothesis)
             explained |= ~allowed.judged & self.exact.finite
-            return np.where(self.exact.finite, ~explained, self._wrong_special())
+            return np.where(self.exact.ordinary, ~explained, self._wrong_special())
 
     def _allowed(self, hypothesis: Hypothesis) -> Allowance:
         key = hypothesis.statistic, hypothesis.tiny
@@ -128,40 +124,47 @@ class Judgement:
         known: Allowance = self._known[key]
         return known
 
-    def _own(self, hypothesis: Hypothesis) -> Interval:
+    def _own(self, hypothesis: Hypothesis) -> ValueRange:
         """The source of y itself."""
         key = hypothesis.schedule, hypothesis.tiny
         if key not in self._known:
             self._known[key] = self._source(hypothesis, self.y)
-        known: Interval = self._known[key]
+        known: ValueRange = self._known[key]
         return known
 
-    def _source(self, hypothesis: Hypothesis, y: Floats) -> Interval:
+    def _source(self, hypothesis: Hypothesis, y: Floats) -> ValueRange:
         exact = self.exact
         return hypothesis.schedule.source(self.cast, y, exact.gain, exact.bias, hypothesis.tiny)
 
-    def _meets(self, source: Interval, allowed: Allowance, hypothesis: Hypothesis) -> Mask:
+    def _meets(self, source: ValueRange, allowed: Allowance, hypothesis: Hypothesis) -> Mask:
         if hypothesis.schedule.early:
             return source.meets(self.exact.normalised[0], allowed.normalised)
         return source.meets(self.exact.output[0], allowed.output)
 
     def _wrong_special(self) -> Mask:
-        """Of rows with NaN or infinities: outputs that are neither of what is sound.
+        """Of NaN and infinities, and of rows whose statistic they enter: outputs that are unsound.
 
-        A NaN makes all of its row NaN. An infinity makes the root 0 in an RMSNorm, and the row zero
-        but for itself, or all NaN where the root is.
+        A NaN in the statistic makes all of its row NaN. An infinity there makes the root 0 in an
+        RMSNorm, and the row zero but for infinities, or all NaN where the root is. What does not
+        enter the statistic stays what it is, times the gain.
         """
-        x = self.exact.inputs.x.astype(np.float64)
+        exact = self.exact
+        x = exact.inputs.x.astype(np.float64)
         nan = np.isnan(self.y)
-        whole = nan.all(-1, keepdims=True)
-        if self.exact.inputs.norm.centred:
-            return ~nan
-        still = np.isinf(x)
-        bias = 0.0 if self.exact.bias is None else self.exact.bias
-        rest = self.cast.format.round(np.broadcast_to(bias, self.y.shape))
-        sound = np.where(still, nan, (self.y == rest) | ~np.isfinite(self.exact.gain) & nan)
-        known = np.isnan(x).any(-1, keepdims=True)
-        return np.where(known | whole, ~nan, ~sound)
+        wrong = ~nan
+        if not exact.inputs.norm.centred:
+            bias = 0.0 if exact.bias is None else exact.bias
+            rest = self.cast.format.round(np.broadcast_to(bias, self.y.shape))
+            sound = np.where(np.isinf(x), nan, (self.y == rest) | ~np.isfinite(exact.gain) & nan)
+            lost = np.isnan(exact.inputs.statistic_elements).any(-1, keepdims=True)
+            wrong = np.where(lost | nan.all(-1, keepdims=True), wrong, ~sound)
+        if exact.inputs.groups.entering is None:
+            return wrong
+        alone = x * exact.gain + (0.0 if exact.bias is None else exact.bias)
+        alone = self.cast.format.round(alone, overflow=self.cast.overflow)
+        # A cast before the gain may saturate, and then any number comes of an infinity.
+        free = np.isinf(x) & (self.cast.overflow == "saturate")
+        return np.where(exact.finite, ~((self.y == alone) | (nan & np.isnan(alone)) | free), wrong)
 
     # One reciprocal root a row --------------------------------------------------------------------
 
@@ -170,7 +173,7 @@ class Judgement:
         with np.errstate(all="ignore"):
             wrong, rows, allowed = self._chosen(hypothesis)
             if rows.size:
-                d, bounds, reach, shift = self._said(hypothesis, allowed, rows)
+                d, bounds, reach, shift = self._root_bounds(hypothesis, allowed, rows)
                 if self.exact.inputs.norm.centred:
                     wrong[rows] = roots.Strips.of(d, bounds, shift).wrong(reach)[0]
                 else:
@@ -184,7 +187,7 @@ class Judgement:
             unseen, rows, allowed = self._chosen(hypothesis)
             error = np.full(len(unseen), np.nan)
             if rows.size:
-                d, bounds, reach, shift = self._said(hypothesis, allowed, rows)
+                d, bounds, reach, shift = self._root_bounds(hypothesis, allowed, rows)
                 wide = np.maximum(reach, WIDE)
                 if self.exact.inputs.norm.centred:
                     low, high = roots.Strips.of(d, bounds, shift).shares(wide)
@@ -193,27 +196,27 @@ class Judgement:
                 error[rows] = np.where(low <= high, reach + (high - low), np.nan)
         return error
 
-    def _chosen(self, hypothesis: Hypothesis) -> tuple[Mask, NDArray[np.intp], Allowance]:
+    def _chosen(self, hypothesis: Hypothesis) -> tuple[Mask, Index, Allowance]:
         allowed = self._allowed(hypothesis)
         chosen = allowed.judged[:, 0] & np.isfinite(self.y).all(-1)
         chosen &= np.isfinite(self.exact.root[:, 0]) & (self.exact.deviations != 0).any(-1)
         return np.zeros(len(chosen), bool), np.nonzero(chosen)[0], allowed
 
-    def _said(
-        self, hypothesis: Hypothesis, allowed: Allowance, rows: NDArray[np.intp]
-    ) -> tuple[Floats, Interval, Floats, Floats]:
+    def _root_bounds(
+        self, hypothesis: Hypothesis, allowed: Allowance, rows: Index
+    ) -> tuple[Floats, ValueRange, Floats, Floats]:
         """Deviations times r, what the outputs say of (x − m̂)·r̂, and how far r̂ and m̂ may err."""
         exact = self.exact
         bounds = self._products(hypothesis, allowed)
         root = exact.root[rows, 0]
         return (
             exact.deviations[rows] * root[:, None],
-            Interval(bounds.low[rows], bounds.high[rows]),
+            ValueRange(bounds.low[rows], bounds.high[rows]),
             allowed.root_error[rows, 0],
             allowed.mean_error[rows, 0] * root,
         )
 
-    def _products(self, hypothesis: Hypothesis, allowed: Allowance) -> Interval:
+    def _products(self, hypothesis: Hypothesis, allowed: Allowance) -> ValueRange:
         """Where (x − m̂)·r̂ lies, exactly computed from what a kernel held of m and r."""
         exact, unit = self.exact, 4 * UNIT
         source = self._own(hypothesis)
@@ -224,19 +227,19 @@ class Judgement:
             bias = 0.0 if exact.bias is None else np.abs(exact.bias)
             reach = unit * (size * gain + bias) + (gain * (1 + exact.root) + 1) * hypothesis.tiny
             moved = source.less(exact.bias)
-            source = Interval(moved.low - reach, moved.high + reach).over(exact.gain)
+            source = ValueRange(moved.low - reach, moved.high + reach).over(exact.gain)
             lost = lost * 0.0
         # Of scale-and-shift: x·r and m·r are rounded on their own, and have x's own size.
         shifted: Floats | float = 0.0
         if hypothesis.statistic == "welford" and exact.inputs.norm.centred:
             shifted = unit * np.abs(exact.x) * exact.root
         reach = unit * size + lost + shifted
-        return Interval(source.low - reach, source.high + reach)
+        return ValueRange(source.low - reach, source.high + reach)
 
     # What would have been right -------------------------------------------------------------------
 
-    def expected(self, hypothesis: Hypothesis) -> Interval:
-        """[rows, hidden]: the least and the largest output that is sound; NaN where NaN is."""
+    def expected(self, hypothesis: Hypothesis) -> ValueRange:
+        """[rows, elements]: the least and the largest output that is sound; NaN where NaN is."""
         exact, target = self.exact, self.cast.format
         allowed = self._allowed(hypothesis)
 
@@ -261,4 +264,4 @@ class Judgement:
                         ends.append(cast(product))
                 low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
             low = np.where(self.exact.finite, low, np.nan)
-            return Interval(low, np.where(self.exact.finite, high, np.nan))
+            return ValueRange(low, np.where(self.exact.finite, high, np.nan))

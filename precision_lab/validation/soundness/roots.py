@@ -15,12 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from precision_lab.validation.soundness.schedules import Interval
-
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
+    from precision_lab.arithmetic import Floats, Index, Mask
+    from precision_lab.validation.soundness.schedules import ValueRange
 
 STEPS = 60
 """Tangents at most; a dozen do in practice. What is open then passes."""
@@ -36,13 +32,13 @@ class Shares(NamedTuple):
     high: Floats
 
 
-def without_mean(d: Floats, bounds: Interval, reach: Floats) -> Shares:
+def without_mean(d: Floats, bounds: ValueRange, reach: Floats) -> Shares:
     """The shares of r that explain rows whose norm subtracts no mean.
 
     Parameters
     ----------
     d
-        [rows, hidden]: x·r.
+        [rows, elements]: x·r.
     bounds
         What each output says of x·r̂; nothing where it is empty.
     reach
@@ -66,7 +62,7 @@ class Strips:
     Parameters
     ----------
     d
-        [rows, hidden]: (x − m)·r.
+        [rows, elements]: (x − m)·r.
     bounds
         What each output says of (x − m̂)·r̂; nothing where it is empty.
     shift
@@ -79,7 +75,7 @@ class Strips:
     shift: Floats
 
     @staticmethod
-    def of(d: Floats, bounds: Interval, shift: Floats) -> Strips:
+    def of(d: Floats, bounds: ValueRange, shift: Floats) -> Strips:
         """The strips; outputs that say nothing leave an endless one."""
         known = bounds.low <= bounds.high
         low = np.where(known, bounds.low, -np.inf)
@@ -90,7 +86,7 @@ class Strips:
         """[rows]: crossing by no more than this is none."""
         return np.asarray(SLACK * np.max(np.abs(self.d), -1, initial=0.0) + 2.0**-1000)
 
-    def some(self, rows: Mask | NDArray[np.intp]) -> Strips:
+    def some(self, rows: Mask | Index) -> Strips:
         """Some of the rows."""
         return Strips(self.d[rows], self.low[rows], self.high[rows], self.shift[rows])
 

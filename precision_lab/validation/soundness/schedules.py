@@ -3,7 +3,7 @@
 
 A schedule is used backwards. From an output y it gives the interval of values, before the first
 cast to the output format, from which y can come; where there is none, y is not of this schedule.
-Late that value is t̂ = v̂·g + b, early it is v̂ = (x − m̂)·r̂. Intervals are closed, so that of a tie
+Late that value is t̂ = v̂·g + b, early it is v̂ = (x − m̂)·r̂. ValueRanges are closed, so that of a tie
 both neighbours are allowed.
 """
 
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from precision_lab.table import Table
 from precision_lab.validation.soundness.allowance import UNIT
@@ -21,37 +20,38 @@ from precision_lab.validation.soundness.allowance import UNIT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
+    from precision_lab.arithmetic import Floats, Mask
     from precision_lab.kernels.running import Settings
     from precision_lab.numbers import Format
-
-Floats = NDArray[np.float64]
 
 SLACK = 2.0**-50
 """Of the quotients here, relative: they are formed in float64."""
 
 
-class Interval(NamedTuple):
+class ValueRange(NamedTuple):
     """Closed intervals, element by element; empty where low > high, and where either is NaN."""
 
     low: Floats
     high: Floats
 
-    def meets(self, near: Floats, reach: Floats) -> NDArray[np.bool_]:
+    def meets(self, near: Floats, reach: Floats) -> Mask:
         """Whether each holds a value within `reach` of `near`."""
         return (self.low <= near + reach) & (self.high >= near - reach)
 
-    def widened(self, relative: float, absolute: float = 0.0) -> Interval:
+    def widened(self, relative: float, absolute: float = 0.0) -> ValueRange:
         """With both ends moved outward."""
-        return Interval(
+        return ValueRange(
             self.low - np.abs(self.low) * relative - absolute,
             self.high + np.abs(self.high) * relative + absolute,
         )
 
-    def less(self, shift: Floats | None) -> Interval:
+    def less(self, shift: Floats | None) -> ValueRange:
         """Moved down by `shift`."""
-        return self if shift is None else Interval(self.low - shift, self.high - shift)
+        return self if shift is None else ValueRange(self.low - shift, self.high - shift)
 
-    def over(self, factor: Floats) -> Interval:
+    def over(self, factor: Floats) -> ValueRange:
         """The values whose product with `factor` is in it; with a factor of 0, all or none."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = self.low / factor, self.high / factor
@@ -62,7 +62,7 @@ class Interval(NamedTuple):
         zero = np.broadcast_to(factor == 0, low.shape)
         low = np.where(zero, np.where(inside, -np.inf, np.nan), low)
         high = np.where(zero, np.where(inside, np.inf, np.nan), high)
-        return Interval(low, high)
+        return ValueRange(low, high)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Cast:
     format: Format
     overflow: str = "ieee"
 
-    def of(self, y: Floats) -> Interval:
+    def of(self, y: Floats) -> ValueRange:
         """The values that are cast to y: infinities, and NaN where it stands for them, too."""
         target, saturates = self.format, self.overflow == "saturate"
         finite = np.isfinite(y)
@@ -97,15 +97,15 @@ class Cast:
         negative = np.signbit(y)
         low, high = np.where(negative, -outward, inward), np.where(negative, -inward, outward)
         known = finite | (np.isinf(y) & (not saturates))
-        return Interval(np.where(known, low, np.nan), np.where(known, high, np.nan))
+        return ValueRange(np.where(known, low, np.nan), np.where(known, high, np.nan))
 
-    def of_bias(self, bias: NDArray[Any] | None) -> Floats | float:
-        """What becomes of a normalised value of 0: the bias, cast; [hidden] or 0."""
+    def of_bias(self, bias: NDArray[Any] | None) -> Floats:
+        """What becomes of a normalised value of 0: the bias, cast, or 0; of the bias's shape."""
         if bias is None:
-            return 0.0
+            return np.zeros((1, 1))
         return self.format.round(bias.astype(np.float64), overflow=self.overflow)
 
-    def values_in(self, interval: Interval) -> Interval:
+    def values_in(self, interval: ValueRange) -> ValueRange:
         """The least and the largest value of the format in an interval; infinities are values."""
         target, edge = self.format, self.format.largest
         low = target.round(np.clip(interval.low, -edge, edge), mode="up")
@@ -115,7 +115,7 @@ class Cast:
             low = np.where(interval.low > edge, np.inf, low)
             high = np.where(interval.high == np.inf, np.inf, high)
             high = np.where(interval.high < -edge, -np.inf, high)
-        return Interval(low, high)
+        return ValueRange(low, high)
 
 
 def last_cast(claim: Settings) -> Cast:
@@ -142,15 +142,17 @@ class Schedule:
     name: str
     description: str
     early: bool
-    source: Callable[[Cast, Floats, Floats, Floats | None, float], Interval]
+    source: Callable[[Cast, Floats, Floats, Floats | None, float], ValueRange]
     biased: bool = False
 
 
-def _late(cast: Cast, y: Floats, _gain: Floats, _bias: Floats | None, _tiny: float) -> Interval:
+def _late(cast: Cast, y: Floats, _gain: Floats, _bias: Floats | None, _tiny: float) -> ValueRange:
     return cast.of(y)
 
 
-def _early_fused(cast: Cast, y: Floats, gain: Floats, bias: Floats | None, tiny: float) -> Interval:
+def _early_fused(
+    cast: Cast, y: Floats, gain: Floats, bias: Floats | None, tiny: float
+) -> ValueRange:
     total = cast.of(y)
     if bias is not None:
         total = total.widened(UNIT, tiny).less(bias)
@@ -159,7 +161,7 @@ def _early_fused(cast: Cast, y: Floats, gain: Floats, bias: Floats | None, tiny:
 
 def _early_separate(
     cast: Cast, y: Floats, gain: Floats, bias: Floats | None, tiny: float
-) -> Interval:
+) -> ValueRange:
     total = cast.of(y)
     if bias is not None:
         product = cast.values_in(total.widened(UNIT, tiny).less(bias))
@@ -167,7 +169,7 @@ def _early_separate(
     return _before_gain(cast, total, gain, tiny)
 
 
-def _before_gain(cast: Cast, product: Interval, gain: Floats, tiny: float) -> Interval:
+def _before_gain(cast: Cast, product: ValueRange, gain: Floats, tiny: float) -> ValueRange:
     """From intervals of n·g to those of v̂, n being v̂ cast.
 
     The product, and a gain of 1 + g, are computed in float32 or wider.
@@ -176,11 +178,11 @@ def _before_gain(cast: Cast, product: Interval, gain: Floats, tiny: float) -> In
     return _ends(cast, cast.values_in(wide.over(gain).widened(SLACK)))
 
 
-def _ends(cast: Cast, values: Interval) -> Interval:
+def _ends(cast: Cast, values: ValueRange) -> ValueRange:
     """What is cast to any of a run of values."""
     low, high = cast.of(values.low).low, cast.of(values.high).high
     kept = values.low <= values.high
-    return Interval(np.where(kept, low, np.nan), np.where(kept, high, np.nan))
+    return ValueRange(np.where(kept, low, np.nan), np.where(kept, high, np.nan))
 
 
 schedules: Table[Schedule] = Table(

@@ -163,8 +163,7 @@ def _telling(settings: Settings, sizes: set[int] | None) -> list[Call]:
 
 
 def _bytes(call: Call) -> int:
-    parts = (call.inputs.x, call.inputs.weight, call.inputs.bias)
-    return sum(part.nbytes for part in parts if part is not None)
+    return sum(part.nbytes for part in call.inputs.named_arguments().values())
 
 
 def _asked(name: str, file: str, call: Call) -> Asked:
@@ -177,8 +176,7 @@ def _asked(name: str, file: str, call: Call) -> Asked:
 
 def _tensors(name: str, call: Call) -> dict[str, NDArray[Any]]:
     inputs = call.inputs
-    named = {"x": inputs.x, "weight": inputs.weight, "bias": inputs.bias}
-    found = {f"{name}.{role}": part for role, part in named.items() if part is not None}
+    found = {f"{name}.{role}": part for role, part in inputs.named_arguments().items()}
     return {**found, f"{name}.eps": np.array([inputs.eps])}
 
 

@@ -12,7 +12,7 @@ from precision_lab.arithmetic.orders.onnxruntime import fused_mean_square, fused
 from precision_lab.numbers.table import formats
 from precision_lab.plan.bounds.error_model import Roundings
 from precision_lab.plan.bounds.onnxruntime import FusedMeanSquare, FusedTwoPass
-from precision_lab.plan.bounds.row_moments import Moments, Rows
+from precision_lab.plan.bounds.row_moments import Rows
 
 SINGLE = formats["float32"]
 
@@ -66,7 +66,7 @@ def test_moments_lie_in_their_enclosures(target):
                 mean, total = compute(x, arithmetic, kind)
                 roundings = Roundings(dict.fromkeys(("compute", "sum"), kind))
                 with np.errstate(all="ignore"):
-                    derived = derivation(Rows(Moments.of(exact), (0.0, np.zeros(1)), roundings))
+                    derived = derivation(Rows(exact, (0.0, np.zeros(1)), roundings))
                     error = derived.mean_error()[:, 0]
                     low, high = (end[:, 0] for end in derived.total())
                 known = np.isfinite(high) & np.isfinite(error)

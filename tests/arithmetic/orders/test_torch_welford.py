@@ -11,7 +11,7 @@ from precision_lab.arithmetic.emulated import Emulated
 from precision_lab.arithmetic.orders.torch_welford import Layout, chunked_welford
 from precision_lab.numbers.table import formats
 from precision_lab.plan.bounds.error_model import Roundings
-from precision_lab.plan.bounds.row_moments import Moments, Rows
+from precision_lab.plan.bounds.row_moments import Rows
 from precision_lab.plan.bounds.torch_welford import ChunkedWelford, derived
 
 SINGLE = formats["float32"]
@@ -65,7 +65,7 @@ def test_moments_lie_in_their_enclosures(source, target):
             exact = x.astype(np.float64)
             mean, total = chunked_welford(x, arithmetic, formats[source])
             with np.errstate(all="ignore"):
-                held = Rows(Moments.of(exact), (0.0, np.zeros(1)), Roundings(
+                held = Rows(exact, (0.0, np.zeros(1)), Roundings(
                     dict.fromkeys(("compute", "sum"), kind)
                 ))  # fmt: skip
                 derivation = ChunkedWelford(held, formats[source])
@@ -95,7 +95,7 @@ def test_a_constant_row_has_no_deviations():
     mean, total = chunked_welford(x, Emulated(SINGLE), formats["float16"])
     assert (5e4, 0.0) == (mean[0], total[0])
     held = Rows(
-        Moments.of(x.astype(np.float64)),
+        x.astype(np.float64),
         (0.0, np.zeros(1)),
         Roundings({"compute": SINGLE, "sum": SINGLE}),
     )

@@ -48,9 +48,7 @@ def judgement(given, y):
 def output(given, **switches):
     """What a plan with these switches makes of inputs."""
     plan = plans["late"].replace(**switches) if switches else plans["late"]
-    return emulate(
-        given.x, given.weight, given.bias, eps=given.eps, plan=plan, norm=given.norm
-    ).astype(np.float64)
+    return emulate(*given.arguments(), eps=given.eps, plan=plan, norm=given.norm).astype(np.float64)
 
 
 def explaining(given, y):
@@ -108,7 +106,7 @@ def test_faults_are_explained_by_nothing(fault, norm):
     if "eps_place" in fault:
         given = check(
             norm, (given.x.astype(np.float32) * 2.0**-10).astype(given.x.dtype),
-            given.weight, None, eps=1e-6,
+            given.arguments()[1], None, eps=1e-6,
         )  # fmt: skip
     assert explaining(given, output(given)) != []
     assert explaining(given, output(given, **fault)) == []
@@ -170,7 +168,7 @@ def test_one_root_agrees_with_a_linear_program():
     """Whether tangents find a row possible is what a search over all pairs of outputs finds."""
     rng = np.random.default_rng(5)
     from precision_lab.validation.soundness.roots import Strips
-    from precision_lab.validation.soundness.schedules import Interval
+    from precision_lab.validation.soundness.schedules import ValueRange
 
     for trial in range(200):
         d = rng.normal(size=(1, 6))
@@ -178,7 +176,7 @@ def test_one_root_agrees_with_a_linear_program():
         width = 10.0 ** rng.uniform(-4, -1)
         truth = d * (1 + rng.uniform(-0.01, 0.01)) - rng.uniform(-0.01, 0.01)
         noise = rng.uniform(-1, 1, size=d.shape) * width * rng.choice([0.5, 1.5])
-        bounds = Interval(truth + noise - width, truth + noise + width)
+        bounds = ValueRange(truth + noise - width, truth + noise + width)
         reach, shift = np.array([0.02]), np.array([0.02])
         strips = Strips.of(d, bounds, shift)
         wrong, inside = strips.wrong(reach)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from precision_lab.numbers.table import formats
 from precision_lab.validation.soundness.allowance import GRADUAL, UNIT
-from precision_lab.validation.soundness.schedules import Cast, Interval, schedules
+from precision_lab.validation.soundness.schedules import Cast, ValueRange, schedules
 
 FORMATS = ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz")
 CASTS = [(name, policy) for name in FORMATS for policy in ("ieee", "saturate")]
@@ -111,7 +111,7 @@ def test_sources_can_refuse():
 
 def test_intervals():
     """Quotients by 0, empty intervals, and touching ends."""
-    whole = Interval(np.array([-1.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]))
+    whole = ValueRange(np.array([-1.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]))
     low, high = whole.over(np.array([0.0, 0.0, -1.0]))
     assert (low[0], high[0]) == (-np.inf, np.inf)
     assert np.isnan(low[1:]).all()
