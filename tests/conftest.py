@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +29,16 @@ settings.register_profile(
 )
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Take every core, eight at most; for tests of one file none but this process."""
+    files = {Path(argument.partition("::")[0]) for argument in config.args}
+    if len(files) == 1 and files.pop().is_file():
+        return 0
+    return min(
+        8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
 
 
 def optional(name: str) -> ModuleType:

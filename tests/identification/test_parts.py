@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from precision_lab.identification import candidates as grid
+from precision_lab.identification import queries as calls
 from precision_lab.identification.diagnosis import FAULTS, NARROW, eps_faults, faults
 from precision_lab.identification.effective import effective_eps
-from precision_lab.identification.queries import questions as calls
 from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
@@ -22,8 +22,7 @@ def test_stages_give_what_a_whole_run_gives():
     for name in ("late", "early", "all-low", "torch-layer-norm"):
         norm = plans[name].norm_for()
         run = Emulation(plans[name], check(norm, x, eps=1e-5))
-        moments = run.moments()
-        y = run.finished(moments, run.factor(moments)).astype(np.float64)
+        y = run.finish(run.root(run.statistic())).astype(np.float64)
         expected = emulate(x, eps=1e-5, plan=name, norm=norm).astype(np.float64)
         np.testing.assert_array_equal(expected, y)
 

@@ -1,53 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What a config says of a model's norm."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 
 import pytest
-from conftest import optional
 from hypothesis import given
 from hypothesis import strategies as st
+from model_folders import LLAMA, PLAIN, trouble
 
-from precision_lab.exceptions import InputError
-from precision_lab.files.opening import DEPTH_LIMIT
 from precision_lab.models.configs import (
-    CONFIG_LIMIT,
     EPS_KEYS,
     SIZE_KEYS,
     TEXT_KEYS,
     ModelConfig,
     read_model_config,
 )
-from precision_lab.models.types import COMPOSITE, TRANSFORMERS, model_types
-
-LLAMA = {"model_type": "llama", "rms_norm_eps": 1e-5, "hidden_size": 2048}
-PLAIN = {"rms_norm_eps": 1e-5, "hidden_size": 64}
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Write a config, given as what becomes JSON or as text, into a model's folder."""
-
-    def into(content):
-        folder = tmp_path / "Some-Model"
-        folder.mkdir(exist_ok=True)
-        text = content if isinstance(content, str) else json.dumps(content)
-        (folder / "config.json").write_text(text)
-        return folder
-
-    return into
-
-
-def trouble(path, **options):
-    """Read what is wrong; give the one sentence that says so."""
-    with pytest.raises(InputError) as caught:
-        read_model_config(path, **options)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 500
-    return str(caught.value)
+from precision_lab.models.types import COMPOSITE, model_types
 
 
 def test_a_whole_config(write):
@@ -326,112 +297,3 @@ class TestParts:
         """Old configs keep the text model's keys at the top, under the whole's type."""
         found = read_model_config(write(LLAMA | {"model_type": "qwen2_5_vl", "vision_config": {}}))
         assert ("qwen2_5_vl_text", "hf-llama") == (found.model_type, found.plan)
-
-
-class TestFiles:
-    """Files that are no configs."""
-
-    @pytest.mark.parametrize(
-        ("text", "words"),
-        [
-            ("", "not JSON at line 1"),
-            ("{", "not JSON at line 1"),
-            ("hidden_size: 3", "not JSON"),
-            ("{'a': 1}", "not JSON"),
-            ("[1]", "no JSON object"),
-            ("3", "no JSON object"),
-            ('{"rms_norm_eps": 1e-5, "rms_norm_eps": 1e-6}', "it gives 'rms_norm_eps' twice"),
-            ('{"a":' * 20 + "1" + "}" * 20, f"nested more than {DEPTH_LIMIT} deep"),
-            ('{"a":' * 100_000, f"nested more than {DEPTH_LIMIT} deep"),
-            ('{"a": ' + "9" * 5000 + "}", "not JSON"),
-        ],
-    )
-    def test_what_is_no_config(self, write, text, words):
-        """What is not JSON, no object or too deep is refused, by the file's name."""
-        message = trouble(write(text))
-        assert words in message
-        assert "config.json" in message
-
-    def test_bytes_that_are_no_text(self, write):
-        """A binary file is told from text."""
-        folder = write(LLAMA)
-        (folder / "config.json").write_bytes(b"\xff\xfe\x00")
-        assert "no text in UTF-8" in trouble(folder)
-
-    def test_a_byte_order_mark_does_not_matter(self, write):
-        """Some editors put one before the text."""
-        assert 1e-5 == read_model_config(write("\ufeff" + json.dumps(LLAMA))).eps
-
-    def test_infinity_elsewhere_does_not_matter(self, write):
-        """Python writes Infinity into configs, which is no fault of eps."""
-        assert 1e-5 == read_model_config(write(LLAMA | {"time_step_limit": [0.0, math.inf]})).eps
-
-    def test_a_file_of_a_gigabyte(self, write):
-        """A file past the limit is refused by its size alone."""
-        folder = write(LLAMA)
-        os.truncate(folder / "config.json", 2**30)
-        assert f"{2**30} bytes, more than the limit of {CONFIG_LIMIT}" in trouble(folder)
-
-    def test_what_is_no_file(self, tmp_path):
-        """A missing file, a pipe, a device and a null byte are refused without waiting."""
-        assert "No such file" in trouble(tmp_path / "config.json")
-        os.mkfifo(tmp_path / "pipe.json")
-        assert "no regular file" in trouble(tmp_path / "pipe.json")
-        assert "no regular file" in trouble("/dev/zero")
-        assert "null byte" in trouble("a\0b")
-        assert "cannot be read" in trouble("a" * 300)
-        (tmp_path / "config.json").mkdir()
-        assert "no regular file" in trouble(tmp_path)
-
-    def test_a_folder_without_a_config(self, tmp_path):
-        """The error names what is there."""
-        assert "it is empty" in trouble(tmp_path)
-        (tmp_path / "weights.bin").touch()
-        assert "has no config.json, but weights.bin" in trouble(tmp_path)
-        (tmp_path / "params.json").touch()
-        assert "has no config.json, but params.json" in trouble(tmp_path)
-        for number in range(9):
-            (tmp_path / f"x{number}.json").touch()
-        assert "and 5 more" in trouble(tmp_path)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from([*EPS_KEYS, *SIZE_KEYS, *TEXT_KEYS, "model_type", "torch_dtype"]),
-            inner | st.sampled_from([1e-5, 64, "llama", "phi", "opt"]),
-            max_size=6,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-@given(JSON)
-def test_any_json_is_a_config_or_an_input_error(tmp_path_factory, found):
-    """Whatever a config holds, reading it gives a sensible record or one sentence."""
-    path = tmp_path_factory.getbasetemp() / "any.json"
-    path.write_text(json.dumps(found))
-    try:
-        config = read_model_config(path)
-    except InputError:
-        trouble(path)
-        return
-    assert config.norm in ("rms", "layer")
-    assert config.hidden_size >= 1
-    assert config.eps is None or 0 <= config.eps <= 1
-
-
-@pytest.mark.parametrize(
-    "row", [row for row in model_types.values() if row.source == TRANSFORMERS], ids=lambda r: r.name
-)
-def test_what_transformers_writes_is_read(tmp_path, row):
-    """What transformers saves for each type gives eps and width as the class has them."""
-    optional("transformers.models.gemma4")
-    transformers = optional("transformers")
-    transformers.CONFIG_MAPPING[row.name]().save_pretrained(tmp_path)
-    found = read_model_config(tmp_path)
-    assert (row.eps_default, row.hidden_default) == (found.eps, found.hidden_size)
-    assert (row.name, row.norm, row.plan) == (found.model_type, found.norm, found.plan)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All 2^32 float32 inputs, against the casts of ml_dtypes: minutes a format, so marked slow.
 
-``pytest -m slow tests/test_exhaustive.py`` also writes the record of the run, if it took every
-format: ``reports/exhaustive_float32.md``.
+``pytest -m slow tests/numbers/test_exhaustive.py`` also writes the record of the run, if it took
+every format: ``reports/exhaustive_float32.md``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEAD = """\
 
 `Format.round` to nearest-even against the float32 cast of ml_dtypes (NumPy's for float16), for all
 2^32 inputs: {date}, {system}, Python {python}, NumPy {numpy}, ml_dtypes {ml_dtypes}, precision_lab
-{precision_lab}. Written by `pytest -m slow tests/test_exhaustive.py`.
+{precision_lab}. Written by `pytest -m slow tests/numbers/test_exhaustive.py`.
 
 To float16 and bfloat16 `round` uses the cast itself from float32; there the cast is held to
 rounding from float64. Formats without NaN are compared with overflow saturated, as ml_dtypes has

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Bounds on the error of a plan: none is exceeded, and none is far too wide."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from bounded_plans import ROWS, assert_enclosed, exceeding, made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_plans import computes, random_plans
@@ -13,45 +16,9 @@ from precision_lab.norm.arguments import check
 from precision_lab.norm.ground_truth import truth
 from precision_lab.numbers.table import formats
 from precision_lab.plan.a_priori import Analysis, bound, bound_terms
-from precision_lab.plan.bounds.enclosed import Multiple, Squares, Total
-from precision_lab.plan.bounds.error_model import SLACK, Approximation, Interval, Roundings
-from precision_lab.plan.emulation import Emulation, emulate
-from precision_lab.plan.program import STEPS
+from precision_lab.plan.emulation import emulate
 from precision_lab.plan.switches import FORMAT_SWITCHES, ONE_PASS
 from precision_lab.plan.table import plans
-
-ROWS = {
-    "normal": lambda rng, n: rng.standard_normal((4, n)),
-    "offset": lambda rng, n: 100 + rng.standard_normal((4, n)),
-    "constant": lambda rng, n: np.repeat(rng.standard_normal((4, 1)), n, axis=1),
-    "spread": lambda rng, n: rng.standard_normal((4, n)) * 2.0 ** rng.integers(-20, 8, (4, n)),
-    "outlier": lambda rng, n: np.where(np.arange(n) == 0, 200.0, rng.standard_normal((4, n))),
-    "tiny": lambda rng, n: rng.standard_normal((4, n)) * 2.0**-15,
-    "subnormal": lambda rng, n: rng.standard_normal((4, n)) * 2.0**-130,
-    "zero": lambda rng, n: np.zeros((4, n)),
-}
-
-
-def made(family: str, format: str, n: int, seed: int = 0) -> tuple[np.ndarray, ...]:
-    """Rows, weight and bias in a format."""
-    rng, target = np.random.default_rng(seed), formats[format]
-    x = target.cast(ROWS[family](rng, n), overflow="saturate")
-    return x, *(target.cast(rng.standard_normal(n)) for _ in range(2))
-
-
-def exceeding(inputs, eps, plan, norm, *, share=1.0):
-    """How many elements' measured error is above `share` of the bound."""
-    x, g, b = inputs
-    offset = 1.0 if plan.gain == "one_plus" and g is not None else 0.0
-    exact = truth(norm, x, g, b, eps=eps, weight_offset=offset)
-    y = emulate(x, g, b, eps=eps, plan=plan, norm=norm).astype(np.float64)
-    limit = bound(x, g, b, eps=eps, plan=plan, norm=norm)
-    assert y.shape == limit.shape
-    assert (limit >= 0).all()
-    with np.errstate(invalid="ignore"):
-        error = np.abs(y - exact.value) - exact.radius
-    finite = np.isfinite(limit)
-    return np.count_nonzero(finite & ~(error <= share * limit))
 
 
 def computed():
@@ -116,81 +83,6 @@ def test_a_smaller_bound_would_be_exceeded():
     x, g, b = made("normal", "bfloat16", 600)
     assert exceeding((x, g, None), 1e-5, plans["late"], "rms", share=0.99) > 0
     assert exceeding((x, g, b), 1e-5, plans["late"], "layer", share=0.99) > 0
-
-
-@settings(max_examples=150)
-@given(
-    plan=random_plans(formats=("float32", "bfloat16", "float16"), orders=tuple(orders)),
-    data=st.data(),
-)
-def test_every_row_statistic_lies_in_its_enclosure(plan, data):
-    """Mean, mean of squares and reciprocal, as emulated, lie where the derivation puts them."""
-    norm = data.draw(st.sampled_from(["rms", "layer"]))
-    if not computes(plan, norm):
-        return
-    family = data.draw(st.sampled_from(["normal", "offset", "constant", "spread", "outlier"]))
-    x, *_ = made(family, "bfloat16", data.draw(st.integers(1, 60)), data.draw(st.integers(0, 999)))
-    trace = []
-    emulate(x, eps=1e-4, plan=plan, norm=norm, trace=trace)
-    with np.errstate(all="ignore"):
-        assert_enclosed(trace, Analysis(plan, check(norm, x, eps=1e-4)))
-
-
-def assert_enclosed(trace, derived):
-    """Every traced variable lies where the analysis puts it, if that is anywhere."""
-    held = {step.name: step.values.astype(np.float64) for step in trace}
-    places = [(op.step, op.out) for op in derived.program.operations if op.step]
-    places += [("mean_x", op.mean) for op in derived.program.operations if op.mean]
-    for step, variable in places:
-        value, known = held[step], derived.known[variable]
-        if isinstance(known, Squares | Total | Multiple):
-            # What is known of these shows in their sum, mean or difference.
-            continue
-        if isinstance(known, Interval):
-            outside = ~((known.low <= value) & (value <= known.high))
-            # The root of what may be negative may be a NaN.
-            bounded = np.isfinite(known.low) & np.isfinite(known.high)
-            assert not (outside & bounded).any(), step
-            continue
-        near, error = known if isinstance(known, Approximation) else known.approximation
-        far = np.abs(value - near) > error + 2 * SLACK * np.abs(near)
-        assert not (far & np.isfinite(error)).any(), step
-
-
-@pytest.mark.parametrize("format", ["bfloat16", "float8_e5m2", "float8_e4m3fn"])
-@settings(max_examples=40)
-@given(data=st.data())
-def test_each_step_alone_stays_within_its_own_term(format, data):
-    """With every step exact but one, the error is within that step's part of the bound."""
-    orders = ("pairwise", "torch-cascade", "mlas", "ynn")
-    plan = data.draw(random_plans(formats=(format, "float64"), outputs=(format,), orders=orders))
-    norm = data.draw(st.sampled_from(["rms", "layer"]))
-    if not computes(plan, norm):
-        return
-    family = data.draw(st.sampled_from(["normal", "offset", "spread", "outlier", "tiny"]))
-    n, seed = data.draw(st.sampled_from([2, 8, 40])), data.draw(st.integers(0, 2**32 - 1))
-    x, g, b = (part.astype(np.float64) for part in made(family, "float32", n, seed))
-    inputs = check(norm, x, g, b, eps=data.draw(st.sampled_from([1e-3, 1.0])))
-    exact = truth(norm, x, g, b, eps=inputs.eps, weight_offset=float(plan.gain == "one_plus"))
-    trace = []
-    Emulation(plan, inputs, trace=trace).output()
-    # What a step is told to expect of its operands, their own step must have done.
-    brought = {"upcast", "prescale"}
-    feeders = {"sum": brought | {"square"}, "sum_x": brought, "prescale": brought}
-    for step in sorted({step.name for step in trace}):
-        rounds = {step} | feeders.get(step, set())
-        trace.clear()
-        y = (
-            Emulation(plan, inputs, exact=set(STEPS) - rounds, trace=trace)
-            .output()
-            .astype(np.float64)
-        )
-        with np.errstate(all="ignore"):
-            derived = Analysis(plan, inputs, only=rounds)
-            limit = derived.errors()
-            assert_enclosed(trace, derived)
-            error = np.abs(y - exact.value) - exact.radius
-        assert 0 == np.count_nonzero(np.isfinite(limit) & ~(error <= limit)), step
 
 
 def test_late_is_bounded_by_little_more_than_half_an_ulp():
@@ -332,20 +224,6 @@ def test_rows_without_a_bound():
     assert (0, 4) == bound(x[:0], eps=1e-6, plan="early").shape
 
 
-@pytest.mark.parametrize("format", ["float32", "float16", "float8_e4m3fn", "tf32"])
-def test_the_error_of_a_rounding_is_half_an_ulp(format):
-    """One rounding adds half of `Format.ulp`, twice that toward zero, all of it past the edge."""
-    target = formats[format]
-    values = np.abs(np.random.default_rng(0).standard_normal(200)) * 2.0 ** np.arange(-160, 40)
-    values = np.append(values, [0.0, target.tiny, target.smallest, target.largest])
-    nearest = Roundings({"output": target})
-    fits = values < target.overflow_edge
-    expected = np.where(fits, target.ulp(values) / 2, np.inf)
-    assert expected.tolist() == nearest.error("output", "output", values).tolist()
-    chopped = Roundings({"output": target}, truncates=True)
-    assert (2 * expected).tolist() == chopped.error("output", "output", values).tolist()
-
-
 def test_underflow_counts():
     """Outputs among the subnormals are bounded by half the smallest number, not by u·abs(y)."""
     x = np.full((1, 4), 2.0**-20, np.float32)
@@ -372,22 +250,6 @@ def test_a_different_function_is_part_of_the_bound():
         assert bound_terms(x, g, b, eps=1e-9, plan=plan)["function"] > 1e-3
 
 
-def test_terms_name_the_step_that_counts():
-    """In late the final cast is the bound, in all-low the sum, with a 16-bit root the root."""
-    x, g, _ = made("normal", "bfloat16", 600)
-
-    def first(plan):
-        terms = bound_terms(x, g, eps=1e-6, plan=plan)
-        assert set(terms) <= {"function", *STEPS}
-        assert sorted(terms.values(), reverse=True) == list(terms.values())
-        return next(iter(terms))
-
-    assert "output" == first("late")
-    assert "sum" == first("all-low")
-    assert "reciprocal" == first(plans["late"].replace(reciprocal_format="float8_e5m2"))
-    assert "square" == first(plans["late"].replace(square_format="float8_e5m2"))
-
-
 def test_bad_arguments_are_refused():
     """The door is that of `emulate`."""
     for arguments in ({"plan": "lat"}, {"eps": -1.0}, {"norm": "layer", "plan": "hf-llama"}):
@@ -412,14 +274,3 @@ def test_the_size_of_the_bounds_of_libraries():
             plan = plans[name]
             ulp = formats[format].ulp(truth(plan.norm, x, g, eps=1e-5).value)
             assert np.median(bound(x, g, eps=1e-5, plan=plan) / ulp) < most, name
-
-
-def test_every_statistic_of_an_order_has_a_bound():
-    """Whatever an order computes its own way is bounded, by what is derived for that way."""
-    for order in orders.values():
-        for kind in order.statistics:
-            plan = plans["late"].replace(statistic=kind, order=order.name)
-            norm = "rms" if kind == "mean_square" else "layer"
-            x, g, b = made("normal", "float32", 100)
-            assert np.isfinite(bound(x, g, b, eps=1e-5, plan=plan, norm=norm)).all()
-            assert 0 == exceeding((x, g, b), 1e-5, plan, norm)

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Outputs of plans."""
+
 from __future__ import annotations
 
 import warnings
@@ -10,30 +12,19 @@ from conftest import optional
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_plans import computes, random_plans
+from rows_of_plans import normal, wide
 from slow_norm import slow_norm
 
 from precision_lab.exceptions import InputError
-from precision_lab.norm.arguments import check
 from precision_lab.norm.ground_truth import truth
 from precision_lab.numbers.table import formats
-from precision_lab.plan.emulation import Emulation, emulate
+from precision_lab.plan.emulation import emulate
 from precision_lab.plan.plan import scaled_eps
-from precision_lab.plan.program import STEPS
 from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES
 from precision_lab.plan.table import plans
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 LATE = plans["late"]
-
-
-def normal(seed: int, *shape: int, format: str = "bfloat16") -> np.ndarray:
-    """N(0, 1) in a format."""
-    return formats[format].cast(np.random.default_rng(seed).standard_normal(shape))
-
-
-def wide(array: np.ndarray | None) -> list[float] | None:
-    """The values as Python floats."""
-    return None if array is None else array.astype(np.float64).tolist()
 
 
 def assert_slow_agrees(plan, x, g, b, eps, *, layer):
@@ -338,77 +329,6 @@ def test_output_formats():
         y = emulate(x, eps=1e-6, plan=LATE.replace(output_format=name))
         assert formats[name].dtype == y.dtype
         assert formats[name].round(y).tolist() == wide(y)
-
-
-def test_the_trace_tells_every_step_in_order():
-    """A trace holds name, formula, format, values and overflow of each step."""
-    x = normal(0, 3, 16, format="float16")
-    x[1, 0], x[2] = 300, 20000
-    trace = []
-    y = emulate(x, x[0], eps=1e-6, plan="hf-llama", trace=trace)
-    expected = """
-        upcast square sum mean eps radicand root reciprocal weight normalise cast gain output
-    """
-    assert expected.split() == [step.name for step in trace]
-    by_name = {step.name: step for step in trace}
-    assert "float32" == by_name["square"].format.name
-    assert "float16" == by_name["cast"].format.name
-    assert ((3, 16), (3, 1)) == (by_name["square"].values.shape, by_name["sum"].values.shape)
-    assert wide(y) == by_name["output"].values.tolist()
-    assert {0} == {step.overflowed for step in trace}
-    low = []
-    emulate(x, x[0], eps=1e-6, plan="all-low", trace=low)
-    lost = {step.name: step.overflowed for step in low if step.overflowed}
-    # The squares overflow; sums of what has overflowed are no overflow of their own.
-    assert {"square": 17} == lost
-    x[1:] = 200
-    low.clear()
-    emulate(x, eps=1e-6, plan="all-low", trace=low)
-    assert {"sum": 2} == {step.name: step.overflowed for step in low if step.overflowed}
-
-
-@settings(max_examples=60)
-@given(plan=random_plans(orders=("pairwise", "torch-cascade", "mlas")), layer=st.booleans())
-def test_every_step_is_known_by_name(plan, layer):
-    """No plan has a step that the bounds do not know, and none has two of one name."""
-    if not computes(plan, "layer" if layer else "rms"):
-        return
-    x, trace = normal(0, 2, 9), []
-    emulate(x, x[0], x[1], eps=1e-3, plan=plan, norm="layer" if layer else "rms", trace=trace)
-    names = [step.name for step in trace]
-    assert set(names) <= set(STEPS)
-    assert len(names) == len(set(names))
-
-
-@settings(max_examples=60)
-@given(plan=random_plans(orders=("pairwise", "torch-cascade", "mlas")), layer=st.booleans())
-def test_steps_can_be_made_exact(plan, layer):
-    """With every step of its trace exact, any plan is the same plan in float64."""
-    if not computes(plan, "layer" if layer else "rms"):
-        return
-    x, norm = normal(0, 2, 9).astype(np.float64), "layer" if layer else "rms"
-    inputs, trace = check(norm, x, x[0], x[1], eps=1e-3), []
-    Emulation(plan, inputs, trace=trace).output()
-    exact = Emulation(plan, inputs, exact=[step.name for step in trace]).output()
-    wide_plan = plan.replace(
-        output_rounding="nearest_even", **dict.fromkeys(FORMAT_SWITCHES, "float64")
-    )
-    expected = emulate(x, x[0], x[1], eps=1e-3, plan=wide_plan, norm=norm)
-    assert expected.tobytes() == exact.tobytes()
-
-
-def test_one_step_exact():
-    """A step that is told to be exact is in float64; with the output among them, so is y."""
-    x = (100 * normal(0, 2, 9)).astype(np.float16)
-    for exact, wide in ((("square",), "square"), (("square", "no such step"), "square")):
-        trace = []
-        y = emulate(x, eps=1e-3, plan="all-low", trace=trace, exact=exact)
-        assert y.dtype == np.float16
-        assert {"float64"} == {step.format.name for step in trace if step.name == wide}
-        assert {"float16"} == {step.format.name for step in trace if step.name != wide}
-    y = emulate(x, eps=1e-3, plan="late", exact=["output"])
-    assert y.dtype == np.float64
-    assert emulate(x, eps=1e-3, plan="late").tobytes() == y.astype(np.float16).tobytes()
 
 
 @pytest.mark.parametrize("plan", list(plans))

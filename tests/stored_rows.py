@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows and stores with what most tests do not care about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from precision_lab import canonical_json as canonical
+from precision_lab.sweeps.results.reader import Row
+from precision_lab.sweeps.results.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def row(position: int, **result: object) -> Row:
+    """A row of a sweep in which only the position tells the cases apart."""
+    return Row(
+        position=position,
+        key=f"key{position}",
+        case=canonical.encode({"position": position}),
+        result=canonical.encode({"value": position, **result}),
+        versions=canonical.encode({"package": "1"}),
+        seconds=0.5,
+    )
+
+
+def values(rows: list[dict]) -> list[object]:
+    """What the rows hold, in their order."""
+    return [found["result"]["value"] for found in rows]
+
+
+def opened(path: Path | None, *, sweep: str = "sweep", cases: int = 9) -> Store:
+    """A store, with what most tests do not care about."""
+    return Store(path, sweep=sweep, cases=cases, config={"axis": [1]})
