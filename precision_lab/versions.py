@@ -3,15 +3,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
 from functools import cache
 from pathlib import Path
 
-import ml_dtypes
-import numpy as np
-
-# Here and not in the package's root, which imports every room: the lowest may import it.
 __version__ = "0.1.0"
 
 PACKAGE = Path(__file__).parent
@@ -22,7 +16,11 @@ SHOWS = {"analyses", "charts", "cli", "config", "conformance", "export.py", "fra
 
 def versions() -> dict[str, str]:
     """Versions of the packages whose arithmetic a row rests on, and the kind of machine."""
+    import platform
+
+    import ml_dtypes
     import mpmath
+    import numpy as np
 
     return {
         "precision_lab": __version__,
@@ -38,6 +36,8 @@ def versions() -> dict[str, str]:
 @cache
 def code() -> str:
     """A digest of the files that rows are computed by: in an edited checkout, another one."""
+    import hashlib
+
     total = hashlib.sha256()
     for file in sorted(PACKAGE.rglob("*")):
         parts = file.relative_to(PACKAGE).parts
