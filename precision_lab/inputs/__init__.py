@@ -12,9 +12,11 @@ from precision_lab.inputs.packaged import PackagedCapture, captures
 from precision_lab.inputs.parameters import Vector, biases, gains, make_bias, make_gain
 from precision_lab.inputs.recorded import (
     FOREIGN,
+    SUFFIX,
     Capture,
     Layer,
     by_number,
+    looks_like_path,
     read_capture,
     short_decimal,
     write_capture,
@@ -24,6 +26,7 @@ from precision_lab.inputs.synthetic import MOST, Family, families, make_inputs
 __all__ = [
     "FOREIGN",
     "MOST",
+    "SUFFIX",
     "Capture",
     "CaptureFile",
     "Draws",
@@ -37,6 +40,7 @@ __all__ = [
     "captures",
     "families",
     "gains",
+    "looks_like_path",
     "make_bias",
     "make_gain",
     "make_inputs",

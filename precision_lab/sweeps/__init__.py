@@ -12,13 +12,12 @@ from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.measurement import ERRORS
 from precision_lab.sweeps.outcomes import CaseError, Failed, Run
 from precision_lab.sweeps.progress import Progress, show
-from precision_lab.sweeps.sources import SUFFIX, captured, family, looks_like_path
+from precision_lab.sweeps.sources import captured, family
 
 __all__ = [
     "ERRORS",
     "MOST_JOBS",
     "PLACES",
-    "SUFFIX",
     "Case",
     "CaseError",
     "Failed",
@@ -27,7 +26,6 @@ __all__ = [
     "Sweep",
     "captured",
     "family",
-    "looks_like_path",
     "read_results",
     "run",
     "show",
