@@ -174,6 +174,7 @@ class Format:
 
         Examples
         --------
+        >>> from precision_lab import formats
         >>> formats["bfloat16"].round(1 + 2**-8 + 2**-40).item()
         1.0078125
         """
