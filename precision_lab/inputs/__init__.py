@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows: synthetic families, gains and biases, and the captured activations of real models.
+"""What enters a norm? `families` of rows, `gains`, `biases`, and `captures` of real models.
 
-It must not know what is computed from them.
+It must not know a plan or a kernel.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grids of cases measured into rows, in one process or several, resumed at will.
+"""What do many cases measure? `sweep` makes a grid into rows, in one process or several, resumably.
 
 It must not know what is concluded or drawn from the rows.
 """

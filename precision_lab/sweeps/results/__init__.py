@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored rows: one SQLite file a sweep, read, merged, compared and exported.
+"""Where do rows stay? In one SQLite file a sweep, which is read, merged, compared and exported.
 
 It must not know how a row is measured.
 """
