@@ -6,12 +6,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from precision_lab.arithmetic.orders import orders
-from precision_lab.numbers import formats
-from precision_lab.plan import plans
+from precision_lab import Sweep, family, formats, orders, plans
 from precision_lab.report import charts
 from precision_lab.report.charts import joined, number, power, surviving
-from precision_lab.sweeps import Sweep, family
 
 if TYPE_CHECKING:
     import pandas as pd

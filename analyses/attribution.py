@@ -8,12 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from precision_lab.inputs import make_gain, make_inputs
-from precision_lab.numbers import formats
-from precision_lab.plan import bound_terms, plans
+from precision_lab import Sweep, formats, make_gain, make_inputs, plans
+from precision_lab.plan import bound_terms
 from precision_lab.report import charts
 from precision_lab.report.charts import joined, number, percent, surviving
-from precision_lab.sweeps import Sweep
 
 question = "Which step of a low-precision norm costs most, and what does computing it exactly save?"
 IN_TURN = plans["all-low"].replace(order="sequential")

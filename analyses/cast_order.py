@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.plan import plans
+from precision_lab import Sweep, plans
 from precision_lab.report import charts
 from precision_lab.report.charts import joined, number, percent
-from precision_lab.sweeps import Sweep
 
 if TYPE_CHECKING:
     import pandas as pd

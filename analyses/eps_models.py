@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.eps import recommend_eps
+from precision_lab import recommend_eps
 from precision_lab.models import known_models
 from precision_lab.report import Cell, Table, charts
 from precision_lab.report.charts import joined, number

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from precision_lab.plan import DEFINITION, FORMAT_SWITCHES, plans
+from precision_lab import Sweep, captured, plans
+from precision_lab.plan import DEFINITION, FORMAT_SWITCHES
 from precision_lab.report import Cell, Table, charts
 from precision_lab.report.charts import at_most, joined, number, surviving
-from precision_lab.sweeps import Sweep, captured
 
 if TYPE_CHECKING:
     import pandas as pd

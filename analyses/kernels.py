@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import validate
-from precision_lab.identification import identify
+from precision_lab import identify, validate
 from precision_lab.kernels import installed
 from precision_lab.report import Cell, Table, charts
 from precision_lab.report.charts import joined, percent

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from precision_lab.eps import recommend_eps
-from precision_lab.numbers import formats
-from precision_lab.plan import plans
+from precision_lab import Sweep, captured, formats, plans, recommend_eps
 from precision_lab.report import Cell, Table, charts, shrink_chart
 from precision_lab.report.charts import at_most, joined, listed, number, surviving
-from precision_lab.sweeps import Sweep, captured
 
 if TYPE_CHECKING:
-    from precision_lab.eps import EpsAdvice
+    from precision_lab import EpsAdvice
 
 question = "What does low precision do to every norm of a real model?"
 SQUARES = plans["all-low"].replace(sum_format="float32")

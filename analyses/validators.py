@@ -18,8 +18,9 @@ from precision_lab.validation.specimens.other_tests import accepts, settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from precision_lab import Verdict
     from precision_lab.kernels.running import Settings
-    from precision_lab.validation import Call, Verdict
+    from precision_lab.validation import Call
     from precision_lab.validation.specimens import Specimen
 
 question = "Which faulty kernels does a validator or a project's own test catch?"

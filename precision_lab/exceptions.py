@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one error for bad input, and the words it is told in."""
+"""The error for bad input, with its sentences, and the error of work that a limit stopped."""
 
 from __future__ import annotations
 
-import difflib
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,10 @@ if TYPE_CHECKING:
 
 class InputError(ValueError):
     """Bad input, told in one sentence that names the value and the nearest right one."""
+
+
+class StoppedError(RuntimeError):
+    """A limit stopped the work; what was finished is saved, and a rerun goes on from there."""
 
 
 def nearest(name: str, choices: Iterable[str], *, most: int = 3) -> list[str]:
@@ -32,6 +35,8 @@ def nearest(name: str, choices: Iterable[str], *, most: int = 3) -> list[str]:
     list of str
         Never empty where there is a choice: without a likeness, the first few.
     """
+    import difflib
+
     choices = list(choices)
     lowered = {choice.lower(): choice for choice in reversed(choices)}
     close = difflib.get_close_matches(name.lower(), lowered, n=most, cutoff=0.4)

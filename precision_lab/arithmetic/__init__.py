@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to compute: each offers the same few operations (`protocol`), with what it proves of them.
+"""How is a number computed, and what is proved of it? Balls, intervals, integers, rounded steps.
 
-It must not know a norm.
+Each way offers the operations of `Arithmetic`. It must not know a norm by name.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import mpmath
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,6 +26,8 @@ class Intervals:
     """Interval arithmetic at so many bits: a row is a list of intervals, a column is one."""
 
     def __init__(self, bits: int) -> None:
+        import mpmath
+
         self.context = type(mpmath.iv)()
         self.context.prec = bits
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from precision_lab.exceptions import InputError, the_nearest
-from precision_lab.sweeps.results import StoppedError
+from precision_lab.exceptions import InputError, StoppedError, the_nearest
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:

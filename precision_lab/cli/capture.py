@@ -12,7 +12,8 @@ import click
 
 from precision_lab.cli.output import as_json, columns, emit
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.torch import ROWS, SUFFIX, Recorded, capture
+from precision_lab.inputs import SUFFIX
+from precision_lab.kernels.torch import ROWS, Recorded, capture
 
 if TYPE_CHECKING:
     from pathlib import Path

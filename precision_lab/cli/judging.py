@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from precision_lab.cli import numbers
 from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def words(texts: Iterable[str]) -> list[str] | None:
 def reals(texts: Iterable[str]) -> list[float] | None:
     """Numbers, None where there are none."""
     found = words(texts)
-    return None if found is None else [numbers.one(text) for text in found]
+    return None if found is None else [cast("float", real(text)) for text in found]
 
 
 def wholes(name: str, texts: Iterable[str]) -> list[int] | None:
@@ -88,7 +87,11 @@ def wholes(name: str, texts: Iterable[str]) -> list[int] | None:
 
 def real(text: str | None) -> float | None:
     """A number, None where there is none."""
-    return None if text is None else numbers.one(text)
+    if text is None:
+        return None
+    from precision_lab.cli import numbers
+
+    return numbers.one(text)
 
 
 def a_capture(name: str | None) -> Capture | None:

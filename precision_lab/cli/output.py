@@ -10,7 +10,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,10 +56,9 @@ def plain(data: Any) -> Any:
     """The same data in JSON's own types."""
     if dataclasses.is_dataclass(data) and not isinstance(data, type):
         return {field.name: plain(getattr(data, field.name)) for field in dataclasses.fields(data)}
-    if isinstance(data, np.ndarray):
+    # An array or a scalar of NumPy's, which few commands need.
+    if hasattr(data, "tolist"):
         return plain(data.tolist())
-    if isinstance(data, np.generic):
-        return plain(data.item())
     if isinstance(data, dict):
         return {str(key): plain(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):

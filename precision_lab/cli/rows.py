@@ -11,9 +11,8 @@ import numpy as np
 
 from precision_lab.cli import numbers
 from precision_lab.exceptions import InputError, unknown
-from precision_lab.inputs import FOREIGN, capture_file, captures
+from precision_lab.inputs import FOREIGN, SUFFIX, capture_file, captures, looks_like_path
 from precision_lab.numbers import formats
-from precision_lab.sweeps import SUFFIX, looks_like_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -24,7 +24,6 @@ from precision_lab.cli.judging import (
 )
 from precision_lab.cli.output import as_json, columns, emit
 from precision_lab.exceptions import InputError
-from precision_lab.files import check_file, check_folder
 
 if TYPE_CHECKING:
     from precision_lab.validation import Verdict
@@ -88,6 +87,8 @@ def command(
         return
     if kernel is None:
         raise InputError("name a kernel, as in precision-lab validate path/to/file.py:function")
+    from precision_lab.files import check_file, check_folder
+
     if html is not None:
         check_file(html)
     if reproducer is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What others wrote, read with limits and without trust, and the one way a file is written.
+"""What did others write, and how is a file written? Readers with limits and no trust, one writer.
 
-It must not know what a norm, a plan or a number format is.
+It must not know what a norm or a plan is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from precision_lab.files.opening import named, read_object
 from precision_lab.files.safetensors import (
     DTYPES,
     FILE_LIMIT,
-    HEADER_LIMIT,
     read_chosen,
     read_safetensors,
     write_safetensors,
@@ -21,7 +20,6 @@ from precision_lab.files.writing import check_file, check_folder, replace_file
 __all__ = [
     "DTYPES",
     "FILE_LIMIT",
-    "HEADER_LIMIT",
     "check_file",
     "check_folder",
     "named",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions answered by search: the plan behind outputs, and where two plans differ.
+"""Which plan gave these outputs, and on which input do two plans differ? Both by search.
 
-It must not know whether a kernel is right.
+It must not know which outputs a sound computation can give.
 """
 
 from __future__ import annotations

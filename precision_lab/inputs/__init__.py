@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows: synthetic families, gains and biases, and the captured activations of real models.
+"""What enters a norm? `families` of rows, `gains`, `biases`, and `captures` of real models.
 
-It must not know what is computed from them.
+It must not know a plan or a kernel.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from precision_lab.inputs.packaged import PackagedCapture, captures
 from precision_lab.inputs.parameters import Vector, biases, gains, make_bias, make_gain
 from precision_lab.inputs.recorded import (
     FOREIGN,
+    SUFFIX,
     Capture,
     Layer,
     by_number,
+    looks_like_path,
     read_capture,
     short_decimal,
     write_capture,
@@ -24,6 +26,7 @@ from precision_lab.inputs.synthetic import MOST, Family, families, make_inputs
 __all__ = [
     "FOREIGN",
     "MOST",
+    "SUFFIX",
     "Capture",
     "CaptureFile",
     "Draws",
@@ -37,6 +40,7 @@ __all__ = [
     "captures",
     "families",
     "gains",
+    "looks_like_path",
     "make_bias",
     "make_gain",
     "make_inputs",

@@ -10,6 +10,7 @@ where the gain is not the weight alone, but 1 + weight, as Gemma's.
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ from precision_lab.numbers import format_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SUFFIX = ".safetensors"
+"""How the name of a capture file ends."""
 SHORT = 6
 """Digits that float32 always keeps: two decimals this short never share a float32."""
 
@@ -37,6 +40,14 @@ FOREIGN = {
     ".gguf": "a file of weights",
 }
 """Endings of files in which people keep activations, and what they are."""
+
+
+def looks_like_path(name: object) -> bool:
+    """Whether a capture's name is meant as the path of a file."""
+    separators = "".join(filter(None, (os.sep, os.altsep)))
+    return isinstance(name, str) and (
+        name.endswith(SUFFIX) or any(mark in name for mark in separators)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

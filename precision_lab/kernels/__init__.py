@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Black boxes that claim to compute a norm: found by name, adapted, run through one function.
+"""Which black box claims to compute a norm? `find_kernel` finds it by name and adapts it.
 
 It must not know whether a kernel is right.
 """
@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from precision_lab.kernels.finding import find_kernel, found_again
 from precision_lab.kernels.installed_norms import installed
-from precision_lab.kernels.kernel import DEVICES, FRAMEWORKS, Kernel
+from precision_lab.kernels.kernel import Kernel
 
-__all__ = ["DEVICES", "FRAMEWORKS", "Kernel", "find_kernel", "found_again", "installed"]
+__all__ = ["Kernel", "find_kernel", "found_again", "installed"]

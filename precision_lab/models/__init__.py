@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of models' norms: by type, by release, by config file and by weights.
+"""What is known of models' norms? By type of model, by release, by config file and by weights.
 
-It must not know what follows for eps.
+It must not know which eps is right.
 """
 
 from __future__ import annotations

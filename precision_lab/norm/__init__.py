@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is computed: formulas, their exact values (`truth`) and how far outputs are from these.
+"""What is computed? `norms`, their exact values (`truth`), the distance of outputs (`errors`).
 
-It must not know how any implementation computes a norm.
+It must not know how an implementation computes a norm.
 """
 
 from __future__ import annotations

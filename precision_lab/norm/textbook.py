@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
 
 from precision_lab.arithmetic import Intervals, decide, ends
@@ -138,6 +137,8 @@ def decimal(inputs: Inputs, group: int, column: int, digits: int = 30) -> str:
 
 
 def _shown(value: Any, digits: int) -> str:
+    import mpmath
+
     with mpmath.workdps(digits + 20):
         number = mpmath.mpf(value.numerator) / value.denominator
         return str(mpmath.nstr(number, digits, strip_zeros=True))

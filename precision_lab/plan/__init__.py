@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a norm is computed: `plans`, one row for each known implementation; `emulate` runs one.
+"""How is a norm computed? `plans` has a row for each known implementation, and `emulate` runs one.
 
-It must not know where inputs come from, nor what a user asks of a plan.
+It must not know where inputs come from, nor call an implementation.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that is not ours: found, loaded, started, stopped, and kept from changing how we compute.
+"""How does code that is not ours run? Found, loaded, started, stopped, its side effects undone.
 
 It must not know what that code computes.
 """

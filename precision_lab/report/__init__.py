@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages from rows, figures and findings: the report, its loader of analyses and its JSON twins.
+"""How does an answer become a page? `report` runs analyses; verdicts and advice have their own.
 
-It must not know how a row is measured or a verdict reached.
+It must not compute a norm, nor judge a kernel.
 """
 
 from __future__ import annotations
 
-from precision_lab.report.build import ReportResult, report
+from precision_lab.report.build import report
 from precision_lab.report.eps_page import eps_html, shrink_chart
-from precision_lab.report.library import Analysis, analyses, load
-from precision_lab.report.page import Page
+from precision_lab.report.library import Analysis, analyses
 from precision_lab.report.tables import Cell, Table
-from precision_lab.report.twin import rows_of
 from precision_lab.report.verdict_page import verdict_html
 from precision_lab.report.verdicts import write_verdicts
 
 __all__ = [
     "Analysis",
     "Cell",
-    "Page",
-    "ReportResult",
     "Table",
     "analyses",
     "eps_html",
-    "load",
     "report",
-    "rows_of",
     "shrink_chart",
     "verdict_html",
     "write_verdicts",

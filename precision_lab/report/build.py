@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical_json as canonical
-from precision_lab.exceptions import InputError, unknown, whole
+from precision_lab.exceptions import InputError, StoppedError, unknown, whole
 from precision_lab.report import library, measured, place
 from precision_lab.report import page as pages
 from precision_lab.report.page import Page
 from precision_lab.sweeps import MOST_JOBS, sweep
-from precision_lab.sweeps.results import OtherResultsError, StoppedError, set_aside
+from precision_lab.sweeps.results import OtherResultsError, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grids of cases measured into rows, in one process or several, resumed at will.
+"""What do many cases measure? `sweep` makes a grid into rows, in one process or several, resumably.
 
 It must not know what is concluded or drawn from the rows.
 """
@@ -12,13 +12,12 @@ from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.measurement import ERRORS
 from precision_lab.sweeps.outcomes import CaseError, Failed, Run
 from precision_lab.sweeps.progress import Progress, show
-from precision_lab.sweeps.sources import SUFFIX, captured, family, looks_like_path
+from precision_lab.sweeps.sources import captured, family
 
 __all__ = [
     "ERRORS",
     "MOST_JOBS",
     "PLACES",
-    "SUFFIX",
     "Case",
     "CaseError",
     "Failed",
@@ -27,7 +26,6 @@ __all__ = [
     "Sweep",
     "captured",
     "family",
-    "looks_like_path",
     "read_results",
     "run",
     "show",

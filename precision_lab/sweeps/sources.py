@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError, the_nearest, unknown
-from precision_lab.inputs import CaptureFile, capture_file, captures, families
+from precision_lab.inputs import (
+    SUFFIX,
+    CaptureFile,
+    capture_file,
+    captures,
+    families,
+    looks_like_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from precision_lab.inputs import Capture
-
-SUFFIX = ".safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +114,3 @@ def captured(name: str | os.PathLike[str], *layers: str) -> Source:
         if layer not in known:
             raise unknown(f"layer of {source.name}", layer, known)
     return source
-
-
-def looks_like_path(name: object) -> bool:
-    """Whether a capture's name is meant as the path of a file."""
-    separators = "".join(filter(None, (os.sep, os.altsep)))
-    return isinstance(name, str) and (
-        name.endswith(SUFFIX) or any(mark in name for mark in separators)
-    )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is this kernel right? Judged against what a sound computation can give, or against a plan.
+"""Is this kernel right? `validate` checks it against sound computations, or against one plan.
 
-It must not know how its answers are shown.
+It must not know how a verdict becomes a page.
 """
 
 from __future__ import annotations
@@ -9,23 +9,18 @@ from __future__ import annotations
 from precision_lab.validation.calls import Call, default_calls
 from precision_lab.validation.comparison import Comparison, compare
 from precision_lab.validation.examination import examine, validate
-from precision_lab.validation.failures import Failure, Wrong, hexed, spelt
+from precision_lab.validation.failures import Failure, hexed, spelt
 from precision_lab.validation.probe_table import Probe, probes
 from precision_lab.validation.property_table import properties
 from precision_lab.validation.reproducer import write_reproducer
-from precision_lab.validation.verdict import Diagnosis, Power, Property, Spread, Verdict
+from precision_lab.validation.verdict import Verdict
 
 __all__ = [
     "Call",
     "Comparison",
-    "Diagnosis",
     "Failure",
-    "Power",
     "Probe",
-    "Property",
-    "Spread",
     "Verdict",
-    "Wrong",
     "compare",
     "default_calls",
     "examine",

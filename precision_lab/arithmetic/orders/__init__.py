@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order is a row summed? `orders`, one row each.
+"""In which order is a row summed? `orders` has a row for each.
 
-It must not know what is summed.
+It must not know what the sum is for.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One way to run a kernel: here or in a process of its own, with what it did beside computing.
+"""How is a kernel run? Here or in a process of its own, with a note of what else it did.
 
 It must not know whether its outputs are right.
 """

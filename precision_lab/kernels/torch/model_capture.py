@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.exceptions import InputError, the_nearest
-from precision_lab.inputs import Capture, Layer, write_capture
+from precision_lab.inputs import SUFFIX, Capture, Layer, write_capture
 from precision_lab.kernels.torch import recording as torch_recording
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 ROWS = 256
 """Rows kept a layer unless the caller wants more or fewer."""
-SUFFIX = ".safetensors"
 
 
 class Recorded:

@@ -9,32 +9,19 @@ one by name. The casts of ml_dtypes, gfloat and torch are here as such functions
 from __future__ import annotations
 
 from precision_lab.numbers.conformance.check import conformance
-from precision_lab.numbers.conformance.decision_points import SOURCES, Points, expected, points
-from precision_lab.numbers.conformance.judge import Fault
+from precision_lab.numbers.conformance.decision_points import SOURCES
 from precision_lab.numbers.conformance.libraries import (
-    Deviation,
-    deviations,
     gfloat,
     ml_dtypes_float32,
     ml_dtypes_float64,
     torch_cast,
 )
-from precision_lab.numbers.conformance.report import Check, ConformanceReport, Known
 
 __all__ = [
     "SOURCES",
-    "Check",
-    "ConformanceReport",
-    "Deviation",
-    "Fault",
-    "Known",
-    "Points",
     "conformance",
-    "deviations",
-    "expected",
     "gfloat",
     "ml_dtypes_float32",
     "ml_dtypes_float64",
-    "points",
     "torch_cast",
 ]

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Known implementations as plans, a file for each kind of source."""
+"""Which implementations are known? Each is a plan, in the file of its kind of source.
+
+It must not know how a plan is run.
+"""

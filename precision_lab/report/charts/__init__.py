@@ -9,12 +9,12 @@ is drawn at the low edge, infinity at the high edge, and what has lost rows says
 
 from __future__ import annotations
 
-# First of all, for the others import matplotlib.
+# First: matplotlib is imported whatever MPLBACKEND says.
 from precision_lab.report.charts import backend  # noqa: F401
 from precision_lab.report.charts.dot_chart import dots
 from precision_lab.report.charts.drawing import Chart, svg
 from precision_lab.report.charts.line_chart import lines, ranges
-from precision_lab.report.charts.losses import share_lost, surviving
+from precision_lab.report.charts.losses import surviving
 from precision_lab.report.charts.maps import shares, tiles
 from precision_lab.report.charts.shrink_chart import shrinks
 from precision_lab.report.charts.signed_chart import signed
@@ -32,7 +32,6 @@ __all__ = [
     "percent",
     "power",
     "ranges",
-    "share_lost",
     "shares",
     "shrinks",
     "signed",

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps that are written down: a TOML file, its keys, kinds and values checked, as a grid."""
+"""How is a sweep written down? As a TOML file, whose keys, kinds and values are checked.
+
+It must not measure anything.
+"""
 
 from __future__ import annotations
 
-from precision_lab.sweeps.config.sweep_file import MANY, Config, config_of, read_config
+from precision_lab.sweeps.config.sweep_file import read_config
 
-__all__ = ["MANY", "Config", "config_of", "read_config"]
+__all__ = ["read_config"]

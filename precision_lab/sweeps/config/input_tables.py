@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from precision_lab.exceptions import InputError, unknown
-from precision_lab.inputs import captures, families
+from precision_lab.inputs import captures, families, looks_like_path
 from precision_lab.sweeps.case import OWN
 from precision_lab.sweeps.config.kinds import (
     Counts,
@@ -26,7 +26,7 @@ from precision_lab.sweeps.config.kinds import (
     real,
 )
 from precision_lab.sweeps.grid import CHECKS
-from precision_lab.sweeps.sources import Source, captured, family, looks_like_path
+from precision_lab.sweeps.sources import Source, captured, family
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored rows: one SQLite file a sweep, read, merged, compared and exported.
+"""Where do rows stay? In one SQLite file a sweep, which is read, merged, compared and exported.
 
 It must not know how a row is measured.
 """
@@ -7,7 +7,7 @@ It must not know how a row is measured.
 from __future__ import annotations
 
 from precision_lab.sweeps.results.exporting import WRITERS, export
-from precision_lab.sweeps.results.file import OtherResultsError, StoppedError, look, set_aside
+from precision_lab.sweeps.results.file import OtherResultsError, look, set_aside
 from precision_lab.sweeps.results.frames import CASE
 from precision_lab.sweeps.results.merging import merge
 from precision_lab.sweeps.results.reader import opened
@@ -16,7 +16,6 @@ __all__ = [
     "CASE",
     "WRITERS",
     "OtherResultsError",
-    "StoppedError",
     "export",
     "look",
     "merge",

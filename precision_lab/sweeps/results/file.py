@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical_json as canonical
-from precision_lab.exceptions import InputError
+from precision_lab.exceptions import InputError, StoppedError
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -41,10 +41,6 @@ META = ("version", "code", "sweep", "cases", "config")
 _MAGIC = b"SQLite format 3\x00"
 # Seconds to wait for another process that is writing to the same file.
 _PATIENCE = 60.0
-
-
-class StoppedError(RuntimeError):
-    """A limit stopped the work; what was finished is saved, and a rerun goes on from there."""
 
 
 class OtherResultsError(InputError):

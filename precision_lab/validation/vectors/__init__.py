@@ -9,6 +9,6 @@ whatever runs there puts its outputs into files beside them; `check_vectors` jud
 from __future__ import annotations
 
 from precision_lab.validation.vectors.checking import check_vectors
-from precision_lab.validation.vectors.writing import Written, write_vectors
+from precision_lab.validation.vectors.writing import write_vectors
 
-__all__ = ["Written", "check_vectors", "write_vectors"]
+__all__ = ["check_vectors", "write_vectors"]

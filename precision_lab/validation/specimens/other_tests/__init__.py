@@ -5,6 +5,6 @@ from __future__ import annotations
 
 from precision_lab.validation.specimens.other_tests.accepting import accepts
 from precision_lab.validation.specimens.other_tests.projects import settings
-from precision_lab.validation.specimens.other_tests.setting import Setting, Tolerance
+from precision_lab.validation.specimens.other_tests.setting import Setting
 
-__all__ = ["Setting", "Tolerance", "accepts", "settings"]
+__all__ = ["Setting", "accepts", "settings"]
