@@ -20,7 +20,7 @@ from precision_lab.validation.soundness.schedules import Interval, last_cast
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from precision_lab.kernels.running import Settings
+    from precision_lab.kernels.running import Claim
     from precision_lab.norm import Inputs
     from precision_lab.plan import Plan
     from precision_lab.validation.soundness.judge import Hypothesis
@@ -96,7 +96,7 @@ class OnePlan:
     """
 
     plan: Plan
-    settings: Settings
+    settings: Claim
     bits: bool
     equal: int = 0
     total: int = 0
@@ -152,7 +152,7 @@ class OnePlan:
             return Interval(exact[0] - reach, exact[0] + reach)
 
 
-def standard(settings: Settings, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:
+def standard(settings: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:
     """What a run is held against.
 
     Parameters

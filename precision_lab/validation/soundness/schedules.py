@@ -21,7 +21,7 @@ from precision_lab.validation.soundness.allowance import UNIT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from precision_lab.kernels.running import Settings
+    from precision_lab.kernels.running import Claim
     from precision_lab.numbers import Format
 
 Floats = NDArray[np.float64]
@@ -118,7 +118,7 @@ class Cast:
         return Interval(low, high)
 
 
-def last_cast(claim: Settings) -> Cast:
+def last_cast(claim: Claim) -> Cast:
     """The cast to the output format that a kernel claims."""
     return Cast(claim.output_format, claim.overflow)
 
