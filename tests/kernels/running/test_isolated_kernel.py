@@ -212,9 +212,9 @@ def test_the_process_ends_with_its_parent(file):
     """A parent that is killed leaves nothing behind: the child's calls end."""
     code = f"""
     import os
-    from precision_lab.validate.isolated import Isolated
+    from precision_lab.kernels.running.isolated_kernel import IsolatedKernel
     kernel = IsolatedKernel({str(file) + ":sound"!r})
-    print(kernel._process._process.pid, flush=True)
+    print(kernel._process.pid, flush=True)
     os._exit(0)
     """
     done = subprocess.run(
