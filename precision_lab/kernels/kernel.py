@@ -101,15 +101,27 @@ class Kernel:
         """Whether it is a callable of this process, which no other can find."""
         return self.where.startswith(HERE)
 
-    def takes(self, format: str) -> bool:
-        """Whether there is a type for arrays of a format where it runs."""
-        if self.declared.format:
-            return format == self.declared.format
-        return self.framework != "torch" or format in bridge.HELD
+    def takes(
+        self,
+        format: str,
+        *,
+        weight_format: str = "",
+        hidden: int | None = None,
+        eps: float | None = None,
+    ) -> bool:
+        """Whether it takes x of a format, and weights of another, a size and an eps, if given.
+
+        There has to be a type for arrays of the formats where it runs, and nothing else may be
+        fixed in it.
+        """
+        types = filter(None, (format, weight_format))
+        return self.declared.takes(
+            format=format, weight_format=weight_format, hidden=hidden, eps=eps
+        ) and (self.framework != "torch" or all(name in bridge.HELD for name in types))
 
     def run(self, inputs: Inputs, claim: Claim) -> Outcome:
         """Call it once, and note what it did beside computing: none of it is an error."""
-        return run(self._apply_to_arrays, inputs, claim)
+        return run(self.apply_to_arrays, inputs, claim)
 
     def _apply(self, *arguments: Any) -> Any:
         """What the function gives for arrays, in its own framework; what it raises is raised."""
@@ -119,7 +131,7 @@ class Kernel:
                 return bridge.call(self.function, arrays, eps, self.device)
             return self.function(*arguments)
 
-    def _apply_to_arrays(self, *arguments: Any) -> Any:
+    def apply_to_arrays(self, *arguments: Any) -> Any:
         """The same, a tensor seen as an array."""
         given = self._apply(*arguments)
         if self.framework == "torch":

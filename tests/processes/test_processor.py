@@ -133,7 +133,7 @@ def test_nothing_is_proved_in_another_mode(name):
             prove()
     with mode(name):
         (check,) = doctor.examine()
-    assert not check.ok
+    assert not check.passed
     assert check.found == (name if KINDS[name] == "rounding" else "flushed to zero")
 
 
