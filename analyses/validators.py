@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from precision_lab.kernels.running import run, settle
+from precision_lab.kernels.running import Claim, run
 from precision_lab.report import Cell, Table, charts
 from precision_lab.report.charts import joined, percent
 from precision_lab.validation import default_calls, examine
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from precision_lab import Verdict
-    from precision_lab.kernels.running import Settings
     from precision_lab.validation import Call
     from precision_lab.validation.specimens import Specimen
 
@@ -121,16 +120,16 @@ def judged(row: Specimen, format: str) -> Verdict:
     # The first calls are the smallest, and what they refute no later call makes right.
     for some in (calls[:FEW], calls):
         kernel = row.fresh()
-        verdict = examine(partial(run, kernel, settings=claimed), claimed, some, name=row.name)
+        verdict = examine(partial(run, kernel, claim=claimed), claimed, some, name=row.name)
         if any(failure.kind in WRONG for failure in verdict.failures):
             break
     return verdict
 
 
 @cache
-def claims(norm: str, format: str, offset: float) -> tuple[Settings, list[Call]]:
+def claims(norm: str, format: str, offset: float) -> tuple[Claim, list[Call]]:
     """What specimens claim, and the calls to be made, which are the same for many of them."""
-    claimed = settle(
+    claimed = Claim.of(
         norm=norm, format=format, weight_format=None, output_format=None, eps=(1e-6, 1e-5),
         weight_offset=offset, overflow="ieee", seed=1,
     )  # fmt: skip

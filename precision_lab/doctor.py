@@ -25,7 +25,7 @@ from precision_lab.inputs import captures, families, make_inputs
 from precision_lab.norm import norms, truth
 from precision_lab.numbers import MODES, formats
 from precision_lab.plan import emulate, plans
-from precision_lab.processes import flushes_subnormals
+from precision_lab.processes import NEAREST, current_arithmetic
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -82,9 +82,12 @@ def machine() -> dict[str, str]:
 
 
 def examine() -> list[Check]:
-    """Every check, in order; without subnormals nothing is proved, and nothing else asked."""
-    if flushes_subnormals():
+    """Every check, in order; in another arithmetic nothing is proved, and nothing else asked."""
+    now = current_arithmetic()
+    if now.flushes:
         return [Check("subnormals", "flushed to zero", "kept")]
+    if now.rounding != NEAREST:
+        return [Check("rounding", now.rounding, NEAREST)]
     known = known_answers()
     return [
         Check("subnormals", "kept", "kept"),

@@ -26,6 +26,14 @@ MODULES = [
 ]
 
 
+def python(code: str) -> str:
+    """What a fresh interpreter prints for this code."""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return run.stdout
+
+
 def test_every_public_name_is_there():
     """`__all__` names what the package has, once, in order."""
     assert sorted(set(precision_lab.__all__)) == sorted(precision_lab.__all__)

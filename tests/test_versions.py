@@ -80,8 +80,8 @@ class TestEdits:
         "name",
         [
             "arithmetic/odd.py", "norm/ground_truth.py", "plan/emulation.py",
-            "plan/bounds/welford.py", "numbers/table.py", "arithmetic/orders/xla.py", "inputs/synthetic.py",
-            "exceptions.py",
+            "plan/bounds/welford.py", "numbers/table.py", "arithmetic/orders/xla.py",
+            "inputs/synthetic.py", "exceptions.py",
             "kernels/onnx/graphs.py", "sweeps/measurement.py", "norm/__init__.py",
             "sweeps/__init__.py",
         ],

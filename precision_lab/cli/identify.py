@@ -47,13 +47,13 @@ def command(
 ) -> None:
     """See HELP, which click shows."""
     from precision_lab.identification import identify_opened
-    from precision_lab.kernels.running import claims, opened
+    from precision_lab.kernels.running import Claim, open_kernel
 
-    with opened(
+    with open_kernel(
         kernel, norm=norm, framework=framework, device=device, isolate=True,
         time_limit=real(time_limit) or 0.0,
     ) as tool:  # fmt: skip
-        settings = claims(
+        settings = Claim.of(
             tool, norm=norm, format=own, weight_format=weight_format,
             output_format=output_format, eps=reals(eps), weight_offset=real(weight_offset),
         )  # fmt: skip

@@ -13,7 +13,7 @@ from precision_lab.identification.queries import SIZES, Call, questions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from precision_lab.kernels.running import Opened, Outcome, Settings
+    from precision_lab.kernels.running import Claim, Outcome, Runnable
 
 ELEMENTS, ROWS = 2560, 8
 """Of a call: rows are as many as give the elements, and at least so many."""
@@ -23,7 +23,7 @@ OTHERS = (64, 128, 768, 1024, 4096, 5120)
 
 
 def identify_opened(
-    tool: Opened, settings: Settings, *, hidden: Sequence[int] | None = None
+    tool: Runnable, settings: Claim, *, hidden: Sequence[int] | None = None
 ) -> list[Identified]:
     """The plans nearest to a kernel, best first.
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -43,6 +45,25 @@ class Declared:
         if self.format:
             said.append(f"formats of x other than {self.format} (fixed in it)")
         return tuple(said)
+
+    def takes(
+        self,
+        *,
+        format: str = "",
+        weight_format: str = "",
+        hidden: int | None = None,
+        eps: float | None = None,
+    ) -> bool:
+        """Whether what is asked is within the limits; what is not given is not asked.
+
+        An eps counts as the one that float32 makes of it: models store theirs so.
+        """
+        return (
+            (not format or self.format in ("", format))
+            and (not weight_format or self.weight_format in ("", weight_format))
+            and (hidden is None or self.hidden in (None, hidden))
+            and (eps is None or self.eps in (None, eps, float(np.float32(eps))))
+        )
 
     def refuse(self, *, hidden: int, eps: float) -> None:
         """Refuse another size or eps than the declared ones.

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +14,18 @@ import numpy as np
 
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.kernels.declared import NOTHING, Declared
+from precision_lab.kernels.runner import attempt, run
 from precision_lab.kernels.torch import tensors as bridge
 from precision_lab.kernels.torch.layouts import LayoutError
 from precision_lab.numbers import format_of
-from precision_lab.processes import (
-    RefusedError,
-    findable,
-    flushes_subnormals,
-    guarded,
-    put_back,
-    rounding_kept,
-    said,
-)
+from precision_lab.processes import RefusedError, findable, guarded, refuse_changes, said
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from precision_lab.kernels.runner import Outcome
+    from precision_lab.kernels.running.claim import Claim
+    from precision_lab.norm import Inputs
 
 FRAMEWORKS = ("numpy", "torch", "onnx")
 DEVICES = ("cpu", "cuda")
@@ -102,11 +101,44 @@ class Kernel:
         """Whether it is a callable of this process, which no other can find."""
         return self.where.startswith(HERE)
 
-    def takes(self, format: str) -> bool:
-        """Whether there is a type for arrays of a format where it runs."""
-        if self.declared.format:
-            return format == self.declared.format
-        return self.framework != "torch" or format in bridge.HELD
+    def takes(
+        self,
+        format: str,
+        *,
+        weight_format: str = "",
+        hidden: int | None = None,
+        eps: float | None = None,
+    ) -> bool:
+        """Whether it takes x of a format, and weights of another, a size and an eps, if given.
+
+        There has to be a type for arrays of the formats where it runs, and nothing else may be
+        fixed in it.
+        """
+        types = filter(None, (format, weight_format))
+        return self.declared.takes(
+            format=format, weight_format=weight_format, hidden=hidden, eps=eps
+        ) and (self.framework != "torch" or all(name in bridge.HELD for name in types))
+
+    def run(self, inputs: Inputs, claim: Claim) -> Outcome:
+        """Call it once, and note what it did beside computing: none of it is an error."""
+        return run(self.apply_to_arrays, inputs, claim)
+
+    def _apply(self, *arguments: Any) -> Any:
+        """What the function gives for arrays, in its own framework; what it raises is raised."""
+        with findable(self.where.rpartition(":")[0]) if self.where else nullcontext():
+            if self.framework == "torch":
+                *arrays, eps = arguments
+                return bridge.call(self.function, arrays, eps, self.device)
+            return self.function(*arguments)
+
+    def apply_to_arrays(self, *arguments: Any) -> Any:
+        """The same, a tensor seen as an array."""
+        given = self._apply(*arguments)
+        if self.framework == "torch":
+            if isinstance(given, Mapping) and "y" in given:
+                given = given["y"]
+            return bridge.array(given) if bridge.is_tensor(given) else given
+        return given
 
     def __call__(
         self,
@@ -136,30 +168,17 @@ class Kernel:
             In one sentence: it raised or tried to end the process, or gave something else than an
             array of a format in the shape of x.
         """
-        arrays = [x, weight, bias]
         doing = f"the kernel {self.name} ({self.source})"
+        tried = attempt(self._apply, x, weight, bias, float(eps), printed=sys.stderr)
         try:
-            with (
-                findable(self.where.rpartition(":")[0]),
-                rounding_kept(doing),
-                guarded(doing),
-                np.errstate(all="ignore"),
-            ):
-                if self.framework == "torch":
-                    given = bridge.call(self.function, arrays, float(eps), self.device)
-                else:
-                    given = self.function(*arrays, float(eps))
+            with guarded(doing):
+                given = tried.result()
         except RefusedError as error:
             if isinstance(error.__cause__, LayoutError):
                 raise LayoutError(f"{doing}: {error.__cause__}") from error
             raise InputError(f"{doing} raised {error}{_hint(self.function, error)}") from error
-        if flushes_subnormals():
-            # The cases after this one are not to suffer for it.
-            put_back()
-            raise InputError(
-                f"{doing} left the processor flushing subnormal numbers to zero, so that no truth "
-                "can be computed beside it: let it put that back"
-            )
+        # The cases after this one are not to suffer for it.
+        refuse_changes(doing, tried.changes)
         y = self._array(given, doing)
         if y.shape != x.shape:
             raise InputError(f"{doing} gave the shape {y.shape} for x of shape {x.shape}")

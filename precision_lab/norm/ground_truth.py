@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.arithmetic import Ball, DoubleDoubleBalls, Float64Balls
-from precision_lab.exceptions import InputError, unknown
+from precision_lab.exceptions import unknown
 from precision_lab.norm.arguments import Inputs, check
 from precision_lab.norm.enclosures import Enclosures
 from precision_lab.norm.integer_rung import IntegerRung
 from precision_lab.norm.ladder import RUNGS, Ladder
 from precision_lab.numbers import OVERFLOW_POLICIES, Format, formats
-from precision_lab.processes import flushes_subnormals
+from precision_lab.processes import check_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,8 @@ def truth(
     Raises
     ------
     InputError
-        As `norms.check` says, and where this process flushes subnormal numbers to zero.
+        As `norms.check` says, and where this process flushes subnormal numbers to zero or rounds
+        otherwise than to nearest.
 
     Examples
     --------
@@ -95,11 +96,9 @@ def truth_of(inputs: Inputs) -> Truth:
     Raises
     ------
     InputError
-        Where this process flushes subnormal numbers to zero.
+        Where arithmetic is not as the proofs have it: another rounding mode, subnormals flushed.
     """
-    if flushes_subnormals():
-        message = "this process flushes subnormal numbers to zero, so nothing here can be proved"
-        raise InputError(message)
+    check_arithmetic()
     return Truth(inputs)
 
 
@@ -185,6 +184,8 @@ class Truth:
         return self.inputs.fold(result)
 
     def _blocks(self) -> Iterator[slice]:
+        """Groups that are computed at a time, where arithmetic is as the proofs have it."""
+        check_arithmetic()
         count, elements = self.inputs.x.shape
         step = max(1, BLOCK // elements)
         return (slice(start, min(start + step, count)) for start in range(0, count, step))

@@ -6,19 +6,39 @@ It must not know what that code computes.
 
 from __future__ import annotations
 
+from precision_lab.processes.child import high_descriptor
 from precision_lab.processes.loading import RefusedError, findable, guarded, load, load_values, said
 from precision_lab.processes.neighbours import digest
-from precision_lab.processes.processor import flushes_subnormals, put_back, rounding_kept
+from precision_lab.processes.process import ErrorOutput, Process, describe_exit
+from precision_lab.processes.processor import (
+    NEAREST,
+    Change,
+    check_arithmetic,
+    current_arithmetic,
+    kept_arithmetic,
+    refuse_changes,
+    unchanged_arithmetic,
+)
+from precision_lab.processes.wire import Frame
 
 __all__ = [
+    "NEAREST",
+    "Change",
+    "ErrorOutput",
+    "Frame",
+    "Process",
     "RefusedError",
+    "check_arithmetic",
+    "current_arithmetic",
+    "describe_exit",
     "digest",
     "findable",
-    "flushes_subnormals",
     "guarded",
+    "high_descriptor",
+    "kept_arithmetic",
     "load",
     "load_values",
-    "put_back",
-    "rounding_kept",
+    "refuse_changes",
     "said",
+    "unchanged_arithmetic",
 ]

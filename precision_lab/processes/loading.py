@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from precision_lab.exceptions import InputError, the_nearest
 from precision_lab.processes.neighbours import loaded, own_modules
-from precision_lab.processes.processor import rounding_kept
+from precision_lab.processes.processor import unchanged_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -119,7 +119,12 @@ def _module(place: str) -> ModuleType:
         raise InputError(f"{place} cannot be imported: no such file")
     try:
         doing = f"importing {place}"
-        with findable(place, anew=True), rounding_kept(doing), guarded(doing), _kept_alive():
+        with (
+            findable(place, anew=True),
+            unchanged_arithmetic(doing),
+            guarded(doing),
+            _kept_alive(),
+        ):
             if not place.endswith(".py"):
                 return importlib.import_module(place)
             # Run as a script of this name would be, but not as the main one.

@@ -8,13 +8,14 @@ says their names, types and shapes.
 
 from __future__ import annotations
 
-import json
 import math
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
+
+from precision_lab import canonical_json as canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Arrays = Mapping[str, NDArray[Any]]
+Arrays: TypeAlias = "Mapping[str, NDArray[Any]]"
+Frame: TypeAlias = "tuple[dict[str, Any], dict[str, NDArray[Any]]]"
+"""What a frame says, and its arrays."""
 
 MAGIC = b"plframe\n"
 LENGTHS = struct.Struct("=IQ")
@@ -52,20 +55,20 @@ def send(pipe: IO[bytes], told: Mapping[str, Any], arrays: Arrays | None = None)
     pipe
         Where to.
     told
-        JSON's own types.
+        Whatever `canonical_json` writes.
     arrays
         Arrays of formats' types, by name.
     """
     held = {name: np.ascontiguousarray(array) for name, array in (arrays or {}).items()}
     shapes = [[name, array.dtype.name, list(array.shape)] for name, array in held.items()]
-    words = json.dumps({**told, "arrays": shapes}).encode()
+    words = canonical.encode({**told, "arrays": shapes}).encode("ascii")
     body = [array.tobytes() for array in held.values()]
     pipe.write(MAGIC + LENGTHS.pack(len(words), sum(map(len, body))) + words)
     pipe.writelines(body)
     pipe.flush()
 
 
-def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
+def receive(pipe: IO[bytes]) -> Frame | None:
     """Read a frame; None where the pipe has ended between two.
 
     Raises
@@ -82,7 +85,7 @@ def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] |
     if count > WORDS or size > BODY:
         raise WireError("a frame that is too long")
     try:
-        told = json.loads(_exactly(pipe, count))
+        told = canonical.decode(_exactly(pipe, count))
         places = [
             (str(name), TYPES[kind], tuple(map(int, shape)))
             for name, kind, shape in told.pop("arrays")

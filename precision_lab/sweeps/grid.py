@@ -17,14 +17,13 @@ from precision_lab.norm import check_eps, norms
 from precision_lab.numbers import Format, formats
 from precision_lab.plan import STEPS, Plan, can_run, computes, plans, steps_of
 from precision_lab.sweeps.case import OWN, Case
+from precision_lab.sweeps.kernel_limits import fields_taken, refusals
 from precision_lab.sweeps.sources import Source, family
 
 # How inputs are brought into a format: as they are, or scaled by a power of two first.
 SCALES = ("none", "per_tensor")
 # Formats of more bits have the range to do without a scale, and none is applied to them.
 SCALED_BITS = 8
-# What is added where neither the sweep nor a capture says: a kernel has no default that is known.
-KERNEL_EPS = 1e-6
 
 # What a case says of its inputs, and whether gain and bias are given.
 Tensors: TypeAlias = tuple[dict[str, Any], tuple[bool, bool]]
@@ -139,6 +138,9 @@ class Sweep:
                 f"({', '.join(plan.name for plan in self.against)}) computes the norm "
                 f"{' or '.join(self.norm)} in its formats"
             )
+        fitting = [kernel for kernel in self.kernels if kernel.norm in ("", *self.norm)]
+        if not cases and (limits := refusals(fitting)):
+            raise InputError(f"the sweep has no case: {limits}")
         if not cases:
             what = " and ".join(filter(None, (self.plans and "plans", self.kernels and "kernels")))
             names = ", ".join(item.name for item in (*self.plans, *self.kernels))
@@ -195,24 +197,21 @@ class Sweep:
         for (tensor, given), eps, format, weight_format in itertools.product(
             tensors, self.eps, self.formats, self.weight_formats
         ):
-            types = (format, weight_format or format)
-            taken = [item for item in kernels if all(map(item[0].takes, types))]
-            computing = list(self._computing(norm, format, given, fits[format], taken))
+            computing = list(self._computing(norm, format, given, fits[format], kernels))
             own = tensor["eps"] if eps is None else eps
-            for scale, (told, default) in itertools.product(
-                scales_of(format, self.scales), computing
-            ):
-                yield Case(
-                    **{
-                        **tensor,
-                        **told,
-                        "norm": norm,
-                        "format": format,
-                        "weight_format": types[1],
-                        "eps": default if own is None else own,
-                        "scale": scale,
-                    }
-                )
+            for scale, (told, by) in itertools.product(scales_of(format, self.scales), computing):
+                fields: dict[str, Any] | None = {
+                    "weight_format": weight_format or format,
+                    "eps": by.eps_default if own is None and isinstance(by, Plan) else own,
+                }
+                if isinstance(by, Kernel):
+                    fields = fields_taken(
+                        by, format=format, weight_format=weight_format, hidden=tensor["hidden"],
+                        eps=own, scale=scale,
+                    )  # fmt: skip
+                if fields is not None:
+                    known = {"norm": norm, "format": format, "scale": scale}
+                    yield Case(**{**tensor, **told, **known, **fields})
 
     def _computing(
         self,
@@ -221,8 +220,8 @@ class Sweep:
         given: tuple[bool, bool],
         told: list[tuple[Plan, dict[str, str]]],
         kernels: list[tuple[Kernel, dict[str, Any]]],
-    ) -> Iterator[tuple[dict[str, Any], float]]:
-        """What cases say of plans and kernels, each with its eps."""
+    ) -> Iterator[tuple[dict[str, Any], Plan | Kernel]]:
+        """What cases say of plans and kernels, each with the one that it is."""
         others = [
             _switches(other) if other else {}
             for other in self.against
@@ -230,12 +229,12 @@ class Sweep:
         ]
         for (plan, switches), exact, other in itertools.product(told, self.exact, others):
             if not exact or exact in steps_of(plan, norm, *given):
-                yield {"plan": switches, "exact": exact, "against": other}, plan.eps_default
+                yield {"plan": switches, "exact": exact, "against": other}, plan
         # A kernel has no steps that could be exact.
         for (kernel, record), other in itertools.product(kernels, others):
             if "" in self.exact:
                 where = kernel.where
-                yield {"plan": {}, "kernel": record, "where": where, "against": other}, KERNEL_EPS
+                yield {"plan": {}, "kernel": record, "where": where, "against": other}, kernel
 
     def _made(self, source: Source) -> Iterator[Tensors]:
         """The tensors of a family, outermost axis first."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that measures cases: a line of JSON in for each, a line of JSON out.
+"""A case measured, and what a worker's process runs: it measures the case of each question.
 
-It is started by `workers`, holds no state that matters, and ends when its input does: also when
-the process that started it was killed.
+It holds no state that matters.
 """
 
 from __future__ import annotations
@@ -15,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError
-from precision_lab.processes import processes
 from precision_lab.sweeps.case import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from precision_lab.processes import Frame
 
     Measure = Callable[[Case], Mapping[str, Any]]
 
@@ -46,19 +46,10 @@ def answer(position: int, case: Case, measure: Measure) -> dict[str, Any]:
     return {"position": position, "result": result, "seconds": time.perf_counter() - start}
 
 
-def main(name: str) -> None:
-    """Answer the cases on standard input until it ends."""
-    # What a measured function prints must not end up among the answers, nor may it read the cases.
-    with processes.pipes() as (cases, answers):
-        measure = measure_named(name)
-        try:
-            print(canonical.encode({"ready": True}), file=answers, flush=True)
-            for line in processes.lines(cases):
-                question = canonical.decode(line)
-                case = Case(**question["case"])
-                reply = answer(question["position"], case, measure)
-                print(canonical.encode(reply), file=answers, flush=True)
-        except OSError:
-            # The parent is gone, or this is a fork of a kernel's. Leave without flushing into the
-            # broken pipe once more.
-            processes.leave()
+def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
+    """Find what the first question names, then measure the case of each other one."""
+    words, _ = next(questions)
+    measure = measure_named(words["measure"])
+    yield {"ready": True}, {}
+    for words, _ in questions:
+        yield answer(words["position"], Case(**words["case"]), measure), {}

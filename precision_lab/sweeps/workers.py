@@ -1,44 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes: started, fed with lines of JSON, replaced when they die, ended."""
+"""Worker processes: started, fed with cases, replaced when they die, ended."""
 
 from __future__ import annotations
 
 import queue
-import subprocess
-import threading
 import time
 from collections import Counter, deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from precision_lab import canonical_json as canonical
-from precision_lab.processes import processes
+from precision_lab.processes import Process, describe_exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from precision_lab.processes import Frame
     from precision_lab.sweeps.dealing import Numbered
+
+    Answers = queue.SimpleQueue[tuple[Any, Frame | None]]
 
 # Cases that a worker has at hand: the one it measures, and one so that it never waits.
 _AHEAD = 2
 # A case that kills this many workers is given up.
 _TRIES = 2
-# Seconds that an ended process has for what is left of it.
-_GRACE = 5
 # Seconds after which a kernel that gives no answer is taken to hang; plans always end.
 PATIENCE = 300.0
 
 
-class Worker:
+class Worker(Process):
     """One process, the cases it has at hand and the ones it is to get."""
 
-    def __init__(
-        self,
-        measure: str,
-        answers: queue.SimpleQueue[tuple[Worker, bytes]],
-        *,
-        again: bool = False,
-    ) -> None:
+    def __init__(self, measure: str, answers: Answers, *, again: bool = False) -> None:
         self.again = again
         self.todo: deque[Numbered] = deque()
         self.at_hand: deque[Numbered] = deque()
@@ -48,31 +39,15 @@ class Worker:
         self._since = 0.0
         # One thread each, whatever NumPy is linked against: the workers share the cores.
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        self.process = processes.start(
-            "precision_lab.sweeps.worker", "main", measure, environment=threads
-        )
-        self._reader = threading.Thread(target=self._listen, args=(answers,), daemon=True)
-        self._reader.start()
-
-    def _listen(self, answers: queue.SimpleQueue[tuple[Worker, bytes]]) -> None:
-        assert self.process.stdout is not None  # noqa: S101
-        with self.process.stdout as lines:
-            for line in lines:
-                answers.put((self, line))
-        # An empty line says that the process has ended.
-        answers.put((self, b""))
+        super().__init__("precision_lab.sweeps.worker:serve", environment=threads, answers=answers)
+        self.ask({"measure": measure})
 
     def feed(self) -> None:
         """Hand over cases until enough are at hand."""
-        assert self.process.stdin is not None  # noqa: S101
         while self.todo and len(self.at_hand) < _AHEAD:
             position, case = self.todo.popleft()
             self.at_hand.append((position, case))
-            line = canonical.encode({"position": position, "case": case.record})
-            # A dead worker is told by the end of its answers, not here.
-            with suppress(BrokenPipeError):
-                self.process.stdin.write(line.encode("ascii") + b"\n")
-                self.process.stdin.flush()
+            self.ask({"position": position, "case": case.record})
 
     def begins(self) -> None:
         """Note that the next case begins now."""
@@ -81,22 +56,10 @@ class Worker:
     def check(self) -> None:
         """End the process if a kernel hangs in it; the end of its answers tells the rest."""
         measures_kernel = self.ready and self.at_hand and self.at_hand[0][1].kernel
-        if measures_kernel and time.monotonic() - self._since > PATIENCE:
-            self.hangs = True
-            processes.kill(self.process)
-        elif self.process.poll() is not None:
+        self.hangs |= bool(measures_kernel and time.monotonic() - self._since > PATIENCE)
+        if self.hangs or self.dead:
             # What it has started may hold its pipes, so that its answers would not end.
-            processes.kill(self.process)
-
-    def end(self) -> None:
-        """End the process and what it has started, whatever they are doing."""
-        processes.kill(self.process)
-        self.process.wait()
-        # What has left its session may still hold the pipe; nobody waits for that.
-        self._reader.join(timeout=_GRACE)
-        assert self.process.stdin is not None  # noqa: S101
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
+            self.kill()
 
 
 class Workers:
@@ -118,7 +81,7 @@ class Workers:
         self._chunks = iter(chunks)
         # What a dead worker had, to be given out first.
         self._returned: deque[list[Numbered]] = deque()
-        self._answers: queue.SimpleQueue[tuple[Worker, bytes]] = queue.SimpleQueue()
+        self._answers: Answers = queue.SimpleQueue()
         self._deaths: Counter[int] = Counter()
         self._workers: set[Worker] = set()
         self._jobs = jobs
@@ -144,14 +107,14 @@ class Workers:
             for worker in self._workers:
                 worker.check()
             try:
-                worker, line = self._answers.get(timeout=idle)
+                worker, frame = self._answers.get(timeout=idle)
             except queue.Empty:
                 yield None
                 continue
-            if not line:
+            if frame is None:
                 yield from self._bury(worker)
                 continue
-            answer = canonical.decode(line)
+            answer, _ = frame
             if "ready" in answer:
                 worker.ready = True
                 worker.begins()
@@ -181,10 +144,10 @@ class Workers:
         """Replace a dead worker; its cases are measured again, the one that killed it only once."""
         self._workers.remove(worker)
         # Its answers end a moment before it does; its own exit code is wanted, not that of a kill.
-        with suppress(subprocess.TimeoutExpired):
-            worker.process.wait(timeout=_GRACE)
+        worker.exit_code()
         worker.end()
-        code, how = worker.process.returncode, processes.ending(worker.process)
+        code = worker.exit_code() or 0
+        how = describe_exit(code)
         left = [*worker.at_hand, *worker.todo]
         if not worker.ready:
             # One that ended by itself would do so again; one that was killed may have had bad luck.

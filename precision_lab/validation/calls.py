@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.inputs import Capture
-    from precision_lab.kernels.running import Settings
+    from precision_lab.kernels.running import Claim
 
     Array = NDArray[Any]
 
@@ -63,7 +63,7 @@ class Call:
 
 
 def default_calls(
-    settings: Settings,
+    settings: Claim,
     *,
     hidden: Iterable[int] | None = None,
     rows: Iterable[int] | None = None,
@@ -97,7 +97,7 @@ def default_calls(
     return sorted(calls, key=lambda call: call.inputs.x.size)
 
 
-def fits(probe: Probe, settings: Settings) -> bool:
+def fits(probe: Probe, settings: Claim) -> bool:
     """Whether a probe means something for the norm and the format."""
     endless = probe.name in ("infinity", "minus-infinity")
     return (settings.norm.centred or not probe.centred) and (
@@ -116,7 +116,7 @@ def _sizes(name: str, values: Iterable[int], least: int) -> list[int]:
 
 
 def _of_probe(
-    probe: Probe, settings: Settings, sizes: list[int] | None, counts: list[int] | None
+    probe: Probe, settings: Claim, sizes: list[int] | None, counts: list[int] | None
 ) -> Iterator[Call]:
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
     near = probe.name.startswith("near-eps")
@@ -133,7 +133,7 @@ def _of_probe(
 
 
 def _call(
-    probe: Probe, settings: Settings, size: int, count: int, *,
+    probe: Probe, settings: Claim, size: int, count: int, *,
     gain: str, eps: float, biased: bool,
 ) -> Call:  # fmt: skip
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
@@ -145,7 +145,7 @@ def _call(
 
 
 def with_parameters(
-    settings: Settings, x: Array, gain: str, eps: float, seed: int, *, biased: bool
+    settings: Claim, x: Array, gain: str, eps: float, seed: int, *, biased: bool
 ) -> Inputs:
     """Inputs with a gain of the table, stored as the settings say, and a bias where it fits."""
     size, offset = x.shape[-1], settings.weight_offset
@@ -166,7 +166,7 @@ def with_parameters(
         )
 
 
-def capture_calls(settings: Settings, capture: Capture) -> list[Call]:
+def capture_calls(settings: Claim, capture: Capture) -> list[Call]:
     """A call for each layer of a capture, rounded to the kernel's formats.
 
     Raises

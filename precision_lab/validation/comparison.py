@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.running import TIME_LIMIT, claims, opened
+from precision_lab.kernels.running import TIME_LIMIT, Claim, open_kernel
 from precision_lab.validation.calls import default_calls
 from precision_lab.validation.failures import told
 from precision_lab.validation.probe_table import probes as known_probes
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.kernels import Kernel
-    from precision_lab.kernels.running import Outcome, Settings
+    from precision_lab.kernels.running import Outcome
     from precision_lab.norm import Inputs, Norm
     from precision_lab.numbers import Format
     from precision_lab.validation.calls import Call
@@ -87,7 +87,7 @@ class Comparison:
 
     first: str
     second: str
-    settings: Settings
+    settings: Claim
     rows: tuple[Row, ...]
     errors: tuple[str, ...] = ()
 
@@ -179,17 +179,17 @@ def compare(
     (True, 1.0)
     """
     with (
-        opened(
+        open_kernel(
             first, norm=norm, framework=framework[0], device=device[0], isolate=isolate,
             time_limit=time_limit,
         ) as a,
-        opened(
+        open_kernel(
             second, norm=norm, framework=framework[1], device=device[1], isolate=isolate,
             time_limit=time_limit,
         ) as b,
     ):  # fmt: skip
         claimed = partial(
-            claims, format=format, weight_format=weight_format, output_format=output_format,
+            Claim.of, format=format, weight_format=weight_format, output_format=output_format,
             eps=eps, weight_offset=weight_offset, seed=seed,
         )  # fmt: skip
         settings = claimed(a, norm=norm or a.norm or b.norm or None)
@@ -227,7 +227,7 @@ def _distinct(first: str, second: str, devices: tuple[str, str]) -> tuple[str, s
 def side_by_side(
     first: Execute,
     second: Execute,
-    settings: Settings,
+    settings: Claim,
     calls: Iterable[Call],
     *,
     names: tuple[str, str],
@@ -263,7 +263,7 @@ def side_by_side(
     return Comparison(*names, settings, rows, tuple(errors)[:TOLD])
 
 
-def _row(call: Call, a: Floats, b: Floats, settings: Settings) -> Row:
+def _row(call: Call, a: Floats, b: Floats, settings: Claim) -> Row:
     same = (a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)
     apart = np.zeros(a.shape)

@@ -14,7 +14,7 @@ from precision_lab.validation.verdict import Diagnosis
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from precision_lab.kernels.running import Settings
+    from precision_lab.kernels.running import Claim
     from precision_lab.norm import Inputs
     from precision_lab.validation.calls import Call
     from precision_lab.validation.session import Session
@@ -33,7 +33,7 @@ ELEMENTS = 2560
 
 
 def diagnoser(
-    execute: Execute, settings: Settings
+    execute: Execute, settings: Claim
 ) -> Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis]:
     """What `examine` takes as `diagnose`, for whatever answers more calls than those judged."""
 
@@ -44,7 +44,7 @@ def diagnoser(
 
 
 def identified(
-    execute: Execute, settings: Settings, calls: Sequence[Call], outcomes: Sequence[Outcome]
+    execute: Execute, settings: Claim, calls: Sequence[Call], outcomes: Sequence[Outcome]
 ) -> list[Identified]:
     """The plans nearest to a kernel, asked at sizes and eps that it takes; none if it takes none.
 

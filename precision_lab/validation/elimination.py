@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.arithmetic import Floats, Index
-    from precision_lab.kernels.running import Settings
+    from precision_lab.kernels.running import Claim
     from precision_lab.norm import Inputs
 
 BLOCK = 1 << 15
@@ -82,7 +82,7 @@ class Rejection:
     rows: NDArray[np.bool_]
 
 
-def parts(inputs: Inputs, y: Floats, settings: Settings) -> Iterator[Part]:
+def parts(inputs: Inputs, y: Floats, settings: Claim) -> Iterator[Part]:
     """A call in blocks of rows, without the zeros of rows that are mostly zeros."""
     count, hidden = y.shape
     step = max(1, BLOCK // hidden)
@@ -176,7 +176,7 @@ class Elimination:
         Of each dead hypothesis, the number of the call that it died of.
     """
 
-    settings: Settings
+    settings: Claim
     alive: list[Hypothesis] = field(default_factory=list)
     refuted: bool = False
     deaths: dict[Hypothesis, int] = field(default_factory=dict)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.running import TIME_LIMIT, Outcome, Settings, claims, opened, run, settle
+from precision_lab.kernels.running import TIME_LIMIT, Claim, Outcome, open_kernel, run
+from precision_lab.processes import check_arithmetic
 from precision_lab.validation.calls import Call, capture_calls, default_calls
 from precision_lab.validation.diagnosing import diagnoser, failing
 from precision_lab.validation.failures import Failure, Wrong, beside
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Call",
+    "Claim",
     "Diagnosis",
     "Failure",
     "Outcome",
     "Power",
     "Property",
-    "Settings",
     "Spread",
     "Verdict",
     "Wrong",
@@ -45,7 +46,6 @@ __all__ = [
     "examine",
     "properties",
     "run",
-    "settle",
     "validate",
 ]
 
@@ -144,11 +144,11 @@ def validate(
     """
     if not (isinstance(diagnose, bool) or diagnose == "failures"):
         raise InputError(f"diagnose is {diagnose!r}: give True, False or 'failures'")
-    with opened(
+    with open_kernel(
         kernel, norm=norm, framework=framework, device=device, isolate=isolate,
         time_limit=time_limit,
     ) as tool:  # fmt: skip
-        settings = claims(
+        settings = Claim.of(
             tool, norm=norm, format=format, weight_format=weight_format,
             output_format=output_format, eps=eps, weight_offset=weight_offset, overflow=overflow,
             seed=seed,
@@ -180,7 +180,7 @@ def validate(
 
 def examine(
     execute: Callable[[Inputs], Outcome],
-    settings: Settings,
+    settings: Claim,
     calls: Sequence[Call],
     *,
     name: str,
@@ -204,7 +204,13 @@ def examine(
         Asked for the plan behind the outputs, once all calls are made.
     diagnose_sound
         Whether it is asked where nothing is wrong, too.
+
+    Raises
+    ------
+    InputError
+        This process rounds otherwise than to nearest, or flushes subnormal numbers.
     """
+    check_arithmetic()
     wanted = [properties.find(one).name for one in _names(require)]
     held = standard(settings, plan, bits=bits)
     session = Session(settings, execute, held, calls)

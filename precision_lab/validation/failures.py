@@ -70,9 +70,9 @@ class Failure:
     kind
         ``value``, ``root`` (no one r explains a row), ``special`` (rows with NaN or infinities),
         ``plan``, ``raised``, ``shape``, ``type``, ``modified``, ``stdout``, ``error-state``,
-        ``flush``, ``streams``, ``stray`` (more answers than calls), ``broken`` (what calls it),
-        ``property``, ``nothing`` (no call was judged); ``killed``, ``hung`` or
-        ``given-up`` (not called again) of one in a process of its own.
+        ``rounding`` (it left another mode), ``flush``, ``streams``, ``stray`` (more answers than
+        calls), ``broken`` (what calls it), ``property``, ``nothing`` (no call was judged);
+        ``killed``, ``hung`` or ``given-up`` (not called again) of one in a process of its own.
     probe
         The probe's name, or "".
     message
@@ -150,7 +150,7 @@ class Failure:
         return known
 
 
-BESIDE = ("stdout", "modified", "error-state", "flush", "streams", "type", "property")
+BESIDE = ("stdout", "modified", "error-state", "rounding", "flush", "streams", "type", "property")
 """Kinds of what may be wrong where all numbers are right."""
 
 

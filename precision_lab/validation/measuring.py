@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from precision_lab.kernels.running import Outcome, Settings
+    from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.norm import Inputs
     from precision_lab.validation.calls import Call
     from precision_lab.validation.soundness.judge import Hypothesis
@@ -38,7 +38,7 @@ def sample(inputs: Inputs, y: Floats) -> tuple[Inputs, Floats]:
     return inputs.take(slice(count)), y[:count]
 
 
-def signed_errors(inputs: Inputs, y: Floats, settings: Settings) -> tuple[Floats, Floats]:
+def signed_errors(inputs: Inputs, y: Floats, settings: Claim) -> tuple[Floats, Floats]:
     """Signed errors in ulp of a call's finite outputs, and the sign of the exact values."""
     inputs, y = sample(inputs, y)
     target, exact = settings.output_format, Exact(inputs)
@@ -68,7 +68,7 @@ def spreads(errors: Iterable[tuple[str, Floats]]) -> tuple[Spread, ...]:
 
 
 def powers(
-    calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Settings, assumed: Hypothesis
+    calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Claim, assumed: Hypothesis
 ) -> tuple[Power, ...]:
     """What a run would have seen under the hypothesis that it ended with, by size.
 
@@ -92,7 +92,7 @@ def powers(
     return tuple(Power(n, roots.get(n, np.nan), elements.get(n, np.nan)) for n in sizes)
 
 
-def _element(judgement: Judgement, assumed: Hypothesis, settings: Settings) -> float:
+def _element(judgement: Judgement, assumed: Hypothesis, settings: Claim) -> float:
     """The relative error that always moves an element out of what is sound, in the median."""
     low, high = judgement.expected(assumed)
     with np.errstate(all="ignore"):

@@ -17,7 +17,7 @@ from precision_lab.validation.verdict import SHOWS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from precision_lab.kernels.running import Outcome, Settings
+    from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.validation.calls import Call
     from precision_lab.validation.soundness.judge import Hypothesis
 
@@ -37,7 +37,7 @@ class Cost:
 
 
 def notes(
-    calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Settings, left: Hypothesis
+    calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Claim, left: Hypothesis
 ) -> tuple[str, ...]:
     """What is said of the bound that a run ended with: nothing where it is the narrowest.
 

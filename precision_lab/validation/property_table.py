@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from precision_lab.kernels.running import Outcome, Settings
+    from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.validation.calls import Call
 
     Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ class Bench:
         Whether float32 subnormals are flushed; None where a plan was the standard.
     """
 
-    settings: Settings
+    settings: Claim
     execute: Callable[[Inputs], Outcome]
     calls: Sequence[Call]
     outcomes: Sequence[Outcome]

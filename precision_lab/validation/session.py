@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from precision_lab.kernels.running import Outcome, Settings
+    from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.norm import Inputs
     from precision_lab.validation.calls import Call
     from precision_lab.validation.elimination import Rejection
@@ -56,7 +56,7 @@ class Session:
         The calls.
     """
 
-    settings: Settings
+    settings: Claim
     execute: Callable[[Inputs], Outcome]
     standard: Sound | OnePlan
     calls: Sequence[Call]

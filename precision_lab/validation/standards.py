@@ -19,7 +19,7 @@ from precision_lab.validation.soundness.schedules import ValueRange, last_cast
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from precision_lab.kernels.running import Settings
+    from precision_lab.kernels.running import Claim
     from precision_lab.norm import Inputs
     from precision_lab.plan import Plan
     from precision_lab.validation.soundness.judge import Hypothesis
@@ -95,7 +95,7 @@ class OnePlan:
     """
 
     plan: Plan
-    settings: Settings
+    settings: Claim
     bits: bool
     equal: int = 0
     total: int = 0
@@ -149,7 +149,7 @@ class OnePlan:
             return ValueRange(exact[0] - reach, exact[0] + reach)
 
 
-def standard(settings: Settings, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:
+def standard(settings: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:
     """What a run is held against.
 
     Parameters

@@ -13,7 +13,7 @@ import numpy as np
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
-    from precision_lab.kernels.running import Settings
+    from precision_lab.kernels.running import Claim
     from precision_lab.validation.failures import Failure
 
 TOLD = 4
@@ -141,7 +141,7 @@ class Verdict:
     """
 
     kernel: str
-    settings: Settings
+    settings: Claim
     failures: tuple[Failure, ...]
     schedule: str | None
     schedules: tuple[str, ...] = ()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from fractions import Fraction
 
@@ -20,6 +19,7 @@ from precision_lab.norm import textbook
 from precision_lab.norm.ground_truth import truth
 from precision_lab.norm.integer_rung import IntegerRung
 from precision_lab.numbers.table import formats
+from precision_lab.processes import processor
 
 ROUNDED = ["float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 DTYPES = [row.dtype for row in formats.values() if row.zero]
@@ -277,12 +277,18 @@ def test_bad_requests_are_named():
         truth("rms", [1.0], [64.0], eps=0.0).round("float4_e2m1fn")
 
 
-def test_a_process_that_flushes_is_refused(monkeypatch):
-    """Nothing is proved where subnormal numbers are taken for zero."""
-    # The room, which shares its name with the function.
-    room = importlib.import_module("precision_lab.norm.ground_truth")
-    monkeypatch.setattr(room, "flushes_subnormals", lambda: True)
-    with pytest.raises(InputError, match="flushes subnormal"):
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (("to nearest", True, False), "flushes subnormal"),
+        (("to nearest", False, True), "flushes subnormal"),
+        (("up", False, False), "rounds up instead of to nearest"),
+    ],
+)
+def test_a_process_that_computes_otherwise_is_refused(monkeypatch, now, words):
+    """Nothing is proved where subnormal numbers are taken for zero, or sums rounded up."""
+    monkeypatch.setattr(processor, "current_arithmetic", lambda: processor.Arithmetic(*now))
+    with pytest.raises(InputError, match=words):
         truth("rms", [1.0], eps=0.0)
 
 

@@ -11,7 +11,6 @@ import time
 
 import pytest
 
-from precision_lab import canonical_json as canonical
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.workers import Worker, Workers
 
@@ -28,10 +27,9 @@ def test_an_interrupt_while_python_starts_is_ignored(capfd):
     worker = Worker("precision_lab.sweeps.measurement:measure", answers)
     try:
         for _ in range(20):
-            os.kill(worker.process.pid, signal.SIGINT)
+            os.kill(worker.pid, signal.SIGINT)
             time.sleep(0.005)
-        _, line = answers.get(timeout=60)
-        assert canonical.decode(line) == {"ready": True}
+        assert answers.get(timeout=60) == (worker, ({"ready": True}, {}))
     finally:
         worker.end()
     assert capfd.readouterr().err == ""
@@ -77,7 +75,7 @@ def test_a_worker_killed_before_it_is_ready(monkeypatch, deaths):
         if worker not in started:
             started.append(worker)
             if len(started) <= deaths:
-                worker.process.kill()
+                worker.kill()
         real(worker)
 
     monkeypatch.setattr(Worker, "feed", feed)

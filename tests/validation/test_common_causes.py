@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from precision_lab.kernels.running.claim import settle
+from precision_lab.kernels.running.claim import Claim
 from precision_lab.validation.calls import default_calls
 from precision_lab.validation.common_causes import clue
 from precision_lab.validation.examination import validate
@@ -32,7 +32,7 @@ def tail(x, weight, bias, eps):
 
 def told(wrong, norm="rms"):
     """What is said where calls are wrong by a rule."""
-    settings = settle(
+    settings = Claim.of(
         norm=norm, format="bfloat16", weight_format=None, output_format=None, eps=(1e-6, 1e-5),
         weight_offset=0.0, overflow="ieee", seed=1,
     )  # fmt: skip

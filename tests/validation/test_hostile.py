@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.running import apart as isolated
-from precision_lab.kernels.running.apart import Isolated
-from precision_lab.kernels.running.claim import settle
-from precision_lab.kernels.running.opening import opened
+from precision_lab.kernels.running import isolated_kernel as isolated
+from precision_lab.kernels.running.claim import Claim
+from precision_lab.kernels.running.isolated_kernel import IsolatedKernel
+from precision_lab.kernels.running.runnable import open_kernel
 from precision_lab.norm.arguments import check
 from precision_lab.processes import wire
 from precision_lab.validation.examination import validate
 
-SETTINGS = settle(
+SETTINGS = Claim.of(
     norm="rms", format="float32", weight_format=None, output_format=None, eps=1e-6,
     weight_offset=0.0, overflow="ieee", seed=1,
 )  # fmt: skip
@@ -141,7 +141,7 @@ def gone(process):
 @pytest.mark.parametrize("name", ["forks", "forks_in_c"])
 def test_a_copy_of_the_process_answers_nothing(file, capfd, name):
     """Each call gets its own outputs, however often the kernel forks."""
-    with Isolated(f"{file}:{name}") as kernel:
+    with IsolatedKernel(f"{file}:{name}") as kernel:
         for hidden in (3, 4, 5, 6):
             outcome = kernel.run(given(hidden), SETTINGS)
             assert (1, hidden) == outcome.y.shape
@@ -151,20 +151,22 @@ def test_a_copy_of_the_process_answers_nothing(file, capfd, name):
 
 def test_a_stray_answer_is_told_and_belongs_to_no_call(file, monkeypatch):
     """Answers to another call, or of another process, are passed over."""
-    real = wire.receive
+    real, waiting = wire.receive, []
 
     def receive(pipe):
-        frame = real(pipe)
-        if frame is not None and frame[0]["call"]:
-            for change in ({"call": frame[0]["call"] - 1}, {"process": 1}):
-                for listener in listeners:
-                    listener.put(({**frame[0], **change}, {}))
-        return frame
+        if not waiting:
+            frame = real(pipe)
+            if frame is None:
+                return None
+            words, arrays = frame
+            others = ({"call": words["call"] - 1}, {"process": 1})
+            waiting.extend(({**words, **change}, {}) for change in others)
+            waiting.append((words, arrays))
+        return waiting.pop(0)
 
-    listeners = []
-    with Isolated(f"{file}:mute") as kernel:
-        listeners.append(kernel._process._answers)
-        monkeypatch.setattr(isolated.wire, "receive", receive)
+    with IsolatedKernel(f"{file}:mute") as kernel:
+        kernel.run(given(), SETTINGS)
+        monkeypatch.setattr(wire, "receive", receive)
         kernel.run(given(), SETTINGS)
         outcome = kernel.run(given(), SETTINGS)
     assert "Mute" == outcome.raised
@@ -223,10 +225,10 @@ def test_a_limit_is_a_day_at_most(limit):
     for isolate in (True, False):
         with (
             pytest.raises(InputError, match=r"time_limit is .*a day at most"),
-            opened("late", isolate=isolate, time_limit=limit),
+            open_kernel("late", isolate=isolate, time_limit=limit),
         ):
             pass
-    with opened("late", time_limit=86_400):
+    with open_kernel("late", time_limit=86_400):
         pass
 
 
@@ -246,7 +248,7 @@ def test_a_limit_is_a_day_at_most(limit):
 )
 def test_what_it_does_to_its_process_is_told(file, capfd, name, kind, words):
     """Twice the same, with no traceback; outputs there are, unless the process cannot go on."""
-    with Isolated(f"{file}:{name}") as kernel:
+    with IsolatedKernel(f"{file}:{name}") as kernel:
         for _ in range(2):
             outcome = kernel.run(given(), SETTINGS)
             assert kind == " ".join([outcome.raised, *findings(outcome)[0]]).strip()
@@ -260,23 +262,23 @@ def test_what_it_does_to_its_process_is_told(file, capfd, name, kind, words):
 def test_the_same_is_told_in_this_process(file, name):
     """And its streams are as they were."""
     streams = sys.stdout, sys.stderr
-    with opened(f"{file}:{name}") as here:
+    with open_kernel(f"{file}:{name}") as here:
         outcome = here.run(given(), SETTINGS)
     assert streams == (sys.stdout, sys.stderr)
-    with Isolated(f"{file}:{name}") as kernel:
+    with IsolatedKernel(f"{file}:{name}") as kernel:
         there = kernel.run(given(), SETTINGS)
     assert (outcome.raised, outcome.findings) == (there.raised, there.findings)
 
 
 def test_standard_error_is_shown_in_part(file, capfd):
     """The first 64 KiB of all calls together, and a sentence; what is less is shown as it is."""
-    with Isolated(f"{file}:errors") as kernel:
+    with IsolatedKernel(f"{file}:errors") as kernel:
         for _ in range(4):
             assert kernel.run(given(), SETTINGS).y is not None
     found = capfd.readouterr().err
     assert 1 << 16 == found.count("e" * 16) * 16
     assert 1 == found.count("wrote 64 KiB to standard error, and no more of it is shown")
     assert len(found) < (1 << 16) + 300
-    with Isolated(f"{file}:errors") as kernel:
+    with IsolatedKernel(f"{file}:errors") as kernel:
         kernel.run(given(), SETTINGS)
     assert "e" * 50_000 == capfd.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from precision_lab.kernels.running.claim import settle
+from precision_lab.kernels.running.claim import Claim
 from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
@@ -26,7 +26,7 @@ def settings(**given):
         "norm": "rms", "format": "bfloat16", "weight_format": None, "output_format": None,
         "eps": (1e-6, 1e-5), "weight_offset": 0.0, "overflow": "ieee", "seed": 1,
     }  # fmt: skip
-    return settle(**{**known, **given})
+    return Claim.of(**{**known, **given})
 
 
 @pytest.mark.parametrize("probe", probes.values(), ids=lambda row: row.name)

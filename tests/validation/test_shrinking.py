@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from precision_lab.kernels.running.here import Outcome
+from precision_lab.kernels.runner import Outcome
 from precision_lab.norm.arguments import check
 from precision_lab.validation.refusals import unsupported
 from precision_lab.validation.shrinking import TRIES, shrink

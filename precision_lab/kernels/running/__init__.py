@@ -6,20 +6,18 @@ It must not know whether its outputs are right.
 
 from __future__ import annotations
 
-from precision_lab.kernels.running.apart import TIME_LIMIT
-from precision_lab.kernels.running.claim import Settings, settle
-from precision_lab.kernels.running.here import Outcome, run
-from precision_lab.kernels.running.importing import Probe
-from precision_lab.kernels.running.opening import Opened, claims, opened
+from precision_lab.kernels.runner import Outcome, run
+from precision_lab.kernels.running.claim import Claim
+from precision_lab.kernels.running.isolated_kernel import TIME_LIMIT
+from precision_lab.kernels.running.remote_finder import RemoteFinder
+from precision_lab.kernels.running.runnable import Runnable, open_kernel
 
 __all__ = [
     "TIME_LIMIT",
-    "Opened",
+    "Claim",
     "Outcome",
-    "Probe",
-    "Settings",
-    "claims",
-    "opened",
+    "RemoteFinder",
+    "Runnable",
+    "open_kernel",
     "run",
-    "settle",
 ]

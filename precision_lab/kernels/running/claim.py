@@ -5,21 +5,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from precision_lab.exceptions import InputError, unknown
+from precision_lab.kernels.declared import NOTHING
+from precision_lab.kernels.runner import SINGLE
 from precision_lab.norm import Norm, check_eps, norms
 from precision_lab.numbers import OVERFLOW_POLICIES, Format, formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SINGLE = 24
-"""float32's precision: the statistic of a sound computation is at least that."""
+    from precision_lab.kernels.running.runnable import Runnable
+
+FORMAT, EPS = "bfloat16", (1e-6, 1e-5)
+"""Of kernels that declare no others."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Claim:
     """What a kernel claims to compute.
 
     Parameters
@@ -60,55 +64,63 @@ class Settings:
             "seed": self.seed,
         }
 
+    @classmethod
+    def of(
+        cls,
+        kernel: Runnable | None = None,
+        *,
+        norm: Norm | str | None = None,
+        format: Format | str | None = None,
+        weight_format: Format | str | None = None,
+        output_format: Format | str | None = None,
+        eps: float | Iterable[float] | None = None,
+        weight_offset: float | None = None,
+        overflow: str = "ieee",
+        seed: int = 1,
+    ) -> Self:
+        """What a kernel claims: what is given, else what it declares, else what is usual.
 
-def settle(
-    *,
-    norm: Norm | str,
-    format: Format | str,
-    weight_format: Format | str | None,
-    output_format: Format | str | None,
-    eps: float | Iterable[float],
-    weight_offset: float,
-    overflow: str,
-    seed: int,
-) -> Settings:
-    """Check what a kernel claims.
-
-    Raises
-    ------
-    InputError
-        For unknown names, formats wider than float32 or without NaN, an eps that is negative or
-        missing.
-    """
-    own = formats.find(format)
-    weight = own if weight_format is None else formats.find(weight_format)
-    output = own if output_format is None else formats.find(output_format)
-    for role, row in (("format", own), ("weight_format", weight), ("output_format", output)):
-        if row.precision > SINGLE:
+        Raises
+        ------
+        InputError
+            For unknown names, formats wider than float32 or without NaN, an eps that is negative or
+            missing.
+        """
+        known = NOTHING if kernel is None else kernel.declared
+        own = formats.find(format or known.format or FORMAT)
+        weights = weight_format or known.weight_format or own
+        weight = formats.find(weights)
+        output = own if output_format is None else formats.find(output_format)
+        for role, row in (("format", own), ("weight_format", weight), ("output_format", output)):
+            if row.precision > SINGLE:
+                raise InputError(
+                    f"{role} is {row.name}: a kernel is judged in float32 and narrower formats"
+                )
+            if not (row.nan and row.signed and row.zero):
+                raise InputError(
+                    f"{role} is {row.name}, which lacks NaN, signs or zero: give bfloat16, float16,"
+                    " float32 or a float8 with NaN"
+                )
+        if eps is None:
+            eps = EPS if known.eps is None else known.eps
+        values = (eps,) if isinstance(eps, int | float) else tuple(eps)
+        if not values:
+            raise InputError("eps is empty: give one value or more, such as 1e-6")
+        if overflow not in OVERFLOW_POLICIES:
+            raise unknown("overflow policy", overflow, OVERFLOW_POLICIES)
+        if weight_offset is None:
+            weight_offset = 0.0 if kernel is None else kernel.weight_offset
+        if not math.isfinite(weight_offset):
             raise InputError(
-                f"{role} is {row.name}: a kernel is judged in float32 and narrower formats"
+                f"weight_offset is {weight_offset:g}: give a finite number, such as 0 or 1"
             )
-        if not (row.nan and row.signed and row.zero):
-            raise InputError(
-                f"{role} is {row.name}, which lacks NaN, signs or zero: give bfloat16, float16,"
-                " float32 or a float8 with NaN"
-            )
-    values = tuple(eps) if not isinstance(eps, int | float) else (eps,)
-    if not values:
-        raise InputError("eps is empty: give one value or more, such as 1e-6")
-    if overflow not in OVERFLOW_POLICIES:
-        raise unknown("overflow policy", overflow, OVERFLOW_POLICIES)
-    if not math.isfinite(weight_offset):
-        raise InputError(
-            f"weight_offset is {weight_offset:g}: give a finite number, such as 0 or 1"
+        return cls(
+            norm=norms.find(norm or (kernel and kernel.norm) or "rms"),
+            format=own,
+            weight_format=weight,
+            output_format=output,
+            eps=tuple(check_eps(value) for value in values),
+            weight_offset=float(weight_offset),
+            overflow=overflow,
+            seed=seed,
         )
-    return Settings(
-        norm=norms.find(norm),
-        format=own,
-        weight_format=weight,
-        output_format=output,
-        eps=tuple(check_eps(value) for value in values),
-        weight_offset=float(weight_offset),
-        overflow=overflow,
-        seed=seed,
-    )

@@ -104,18 +104,12 @@ def array(tensor: Any) -> NDArray[Any]:
 
 
 def call(function: Any, arrays: list[NDArray[Any] | None], eps: float, device: str) -> Any:
-    """What a function of tensors gives for arrays; nothing is recorded for a backward pass.
-
-    Whether the processor keeps subnormal numbers is as before, whatever the function set.
-    """
+    """What a function of tensors gives for arrays; nothing is recorded for a backward pass."""
     import torch
 
     tensors = [None if array is None else tensor(array, device) for array in arrays]
-    try:
-        with torch.no_grad():
-            return function(*tensors, eps)
-    finally:
-        torch.set_flush_denormal(False)
+    with torch.no_grad():
+        return function(*tensors, eps)
 
 
 def is_tensor(value: object) -> bool:

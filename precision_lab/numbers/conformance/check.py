@@ -15,7 +15,14 @@ from precision_lab.numbers.conformance.libraries import deviations
 from precision_lab.numbers.conformance.report import Check, ConformanceReport, Known
 from precision_lab.numbers.format import MODES, OVERFLOW_POLICIES
 from precision_lab.numbers.table import formats
-from precision_lab.processes import RefusedError, findable, guarded, load
+from precision_lab.processes import (
+    RefusedError,
+    check_arithmetic,
+    findable,
+    guarded,
+    load,
+    unchanged_arithmetic,
+)
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -67,8 +74,10 @@ def conformance(
     ------
     InputError
         For an unknown format, mode or source; a function that cannot be found, takes none of the
-        formats, raises at some point, or gives another shape or type than it should.
+        formats, raises at some point, or gives another shape or type than it should; and where
+        this process rounds otherwise than to nearest or flushes subnormal numbers.
     """
+    check_arithmetic()
     _check_names("source", sources, SOURCES)
     _check_names("rounding mode", modes or (), MODES)
     pairs = [(row, source) for row in _rows(formats) for source in sources]
@@ -237,7 +246,8 @@ def _raised(error: RefusedError, where: Points) -> InputError:
 
 def _called(function: Rounding, values: NDArray[Any], row: Format) -> object:
     """Call the function on its own copy."""
-    with guarded(f"rounding to {row.name}"), np.errstate(all="ignore"):
+    doing = f"rounding to {row.name}"
+    with unchanged_arithmetic(doing), guarded(doing), np.errstate(all="ignore"):
         return function(values.copy(), row.name)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.running import Probe
+from precision_lab.kernels.running import RemoteFinder
 from precision_lab.plan import plans
 from precision_lab.sweeps.config.kinds import Names, at, checked, convert, items, real
 
@@ -40,23 +40,23 @@ def kernels(values: Any, folder: Path) -> list[Kernel]:
     folder
         Where paths of files start.
     """
-    with Probe() as probe:
-        return _kernels(values, folder, probe)
+    with RemoteFinder() as finder:
+        return _kernels(values, folder, finder)
 
 
-def _kernels(values: Any, folder: Path, probe: Probe) -> list[Kernel]:
+def _kernels(values: Any, folder: Path, finder: RemoteFinder) -> list[Kernel]:
     found = []
     for place, value in items(values, "kernels"):
         if isinstance(value, str):
             with at(place):
-                found.append(_found(value, probe, folder=folder))
+                found.append(_found(value, finder, folder=folder))
             continue
         table = convert(value, KernelTable, place)
         with at(f"{place}.weight_offset"):
             offset = real(table.weight_offset)
         find = partial(
             _found,
-            probe=probe,
+            finder=finder,
             folder=folder,
             name=table.name,
             framework=table.framework,
@@ -68,7 +68,7 @@ def _kernels(values: Any, folder: Path, probe: Probe) -> list[Kernel]:
     return found
 
 
-def _found(where: str, probe: Probe, **told: Any) -> Kernel:
+def _found(where: str, finder: RemoteFinder, **told: Any) -> Kernel:
     if where in plans:
         raise InputError(f"{where} is a plan: list it among the plans")
-    return probe.find(where, **told)
+    return finder.find(where, **told)

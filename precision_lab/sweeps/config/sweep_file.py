@@ -29,6 +29,7 @@ from precision_lab.sweeps.config.kinds import (
 )
 from precision_lab.sweeps.config.plan_tables import PlanGrid, multiplied_out, plan_grids
 from precision_lab.sweeps.grid import CHECKS, Sweep, scales_of
+from precision_lab.sweeps.kernel_limits import check_limits
 
 if TYPE_CHECKING:
     import os
@@ -252,6 +253,9 @@ def _check_used(
                 f"{grid.place}: {grid.source.name} was captured from the norm "
                 f"{grid.source.capture().norm}, and the sweep's norm is {norms}"
             )
+    # The sizes of captures are their own.
+    made = all(grid.source.kind == "family" for grid in inputs)
+    check_limits(axes["kernels"], axes if made else {**axes, "hidden": []})
     _check_formats(axes)
 
 
@@ -273,7 +277,11 @@ def _check_formats(axes: Mapping[str, list[Any]]) -> None:
         if any(kernel.takes(format) for kernel in axes["kernels"]):
             continue
         if not axes["plans"]:
-            raise InputError(f"formats: no kernel's framework has a type for {format}")
+            fixed = [kernel for kernel in axes["kernels"] if kernel.declared.format]
+            if not fixed:
+                raise InputError(f"formats: no kernel's framework has a type for {format}")
+            limits = ", ".join(f"{kernel.name} {kernel.declared.format} alone" for kernel in fixed)
+            raise InputError(f"formats: no kernel takes {format}: {limits}")
         if not any(can_run(plan, format) for plan in axes["plans"]):
             raise InputError(
                 f"formats: every plan computes in {format}, which has no NaN to say that a value "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.arithmetic import Floats, Mask
-    from precision_lab.kernels.running import Settings
+    from precision_lab.kernels.running import Claim
     from precision_lab.numbers import Format
 
 SLACK = 2.0**-50
@@ -118,7 +118,7 @@ class Cast:
         return ValueRange(low, high)
 
 
-def last_cast(claim: Settings) -> Cast:
+def last_cast(claim: Claim) -> Cast:
     """The cast to the output format that a kernel claims."""
     return Cast(claim.output_format, claim.overflow)
 

@@ -15,7 +15,7 @@ from precision_lab.exceptions import InputError
 from precision_lab.files import read_safetensors
 from precision_lab.identification import Call as Answered
 from precision_lab.identification import answer
-from precision_lab.kernels.running import Outcome, settle
+from precision_lab.kernels.running import Claim, Outcome
 from precision_lab.norm import Inputs, check
 from precision_lab.validation.calls import Call
 from precision_lab.validation.diagnosing import diagnosis
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from precision_lab.kernels.running import Settings
     from precision_lab.plan import Plan
 
     Tensors = dict[str, NDArray[Any]]
@@ -73,7 +72,7 @@ def check_vectors(
     path = Path(folder)
     manifest = read_manifest(path)
     try:
-        settings = settle(**msgspec.to_builtins(manifest.settings))
+        settings = Claim.of(**msgspec.to_builtins(manifest.settings))
     except InputError as error:
         raise InputError(f"{path / NAME}: {error}") from None
     calls: list[Call] = []
@@ -172,7 +171,7 @@ def _rows(inputs: Inputs, whole: Inputs) -> slice | None:
     return found if 0 <= start <= len(of) - len(x) and np.shares_memory(x, of[found]) else None
 
 
-def _diagnosis(calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Settings) -> Diagnosis:
+def _diagnosis(calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Claim) -> Diagnosis:
     """The plan behind the outputs of the calls that were made for it."""
     answered = [
         Answered(call.inputs, outcome.y)
@@ -208,7 +207,7 @@ def _roles(call: Asked) -> list[str]:
     return ["x", "eps", *["weight"] * call.weight, *["bias"] * call.bias]
 
 
-def _made(row: Asked, tensors: Tensors, settings: Settings, path: Path) -> Inputs:
+def _made(row: Asked, tensors: Tensors, settings: Claim, path: Path) -> Inputs:
     """The arguments of a call, as the manifest tells them."""
     x, eps = tensors[f"{row.name}.x"], tensors[f"{row.name}.eps"]
     weight, bias = (tensors.get(f"{row.name}.{role}") for role in ("weight", "bias"))
@@ -229,7 +228,7 @@ def _made(row: Asked, tensors: Tensors, settings: Settings, path: Path) -> Input
     return check(settings.norm, x, weight, bias, eps=row.eps, weight_offset=settings.weight_offset)
 
 
-def _outputs(path: Path, name: str, asked: Sequence[Asked], settings: Settings) -> Tensors:
+def _outputs(path: Path, name: str, asked: Sequence[Asked], settings: Claim) -> Tensors:
     """The outputs beside a file, those of some calls at least; none where there is no file."""
     place = path / f"{name}.y.safetensors"
     if not place.exists():

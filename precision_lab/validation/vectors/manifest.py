@@ -51,7 +51,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the kernel claims to compute: the arguments of `settle`."""
+    """What the kernel claims to compute: the arguments of `Claim.of`."""
 
     norm: str
     format: str

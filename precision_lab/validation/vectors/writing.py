@@ -13,7 +13,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.files import DTYPES, write_safetensors
 from precision_lab.identification import questions
-from precision_lab.kernels.running import Settings, settle
+from precision_lab.kernels.running import Claim
 from precision_lab.validation.calls import Call, default_calls
 from precision_lab.validation.vectors.manifest import (
     NAME,
@@ -101,7 +101,7 @@ def write_vectors(
     OSError
         With ``errno.ENOSPC`` if the disk is full.
     """
-    settings = settle(
+    settings = Claim.of(
         norm=norm, format=format, weight_format=weight_format, output_format=output_format,
         eps=eps, weight_offset=weight_offset, overflow=overflow, seed=seed,
     )  # fmt: skip
@@ -142,14 +142,14 @@ def write_vectors(
     return Written(path, tuple(file.name for file in files), len(asked), size)
 
 
-def _storable(settings: Settings) -> None:
+def _storable(settings: Claim) -> None:
     stored = set(DTYPES.values())
     for row in (settings.format, settings.weight_format, settings.output_format):
         if row.dtype not in stored:
             raise InputError(f"safetensors has no name for {row.name}: vectors cannot hold it")
 
 
-def _telling(settings: Settings, sizes: set[int] | None) -> list[Call]:
+def _telling(settings: Claim, sizes: set[int] | None) -> list[Call]:
     """Calls whose outputs tell plans apart, at two of the sizes that were asked for."""
     chosen: dict[str, Any] = {}
     if sizes is not None:

@@ -13,8 +13,8 @@ from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import identify
 from precision_lab.identification.opened import identify_opened
 from precision_lab.kernels.finding import find_kernel, found_again
-from precision_lab.kernels.running.called import called
-from precision_lab.kernels.running.opening import claims, opened
+from precision_lab.kernels.running.claim import Claim
+from precision_lab.kernels.running.runnable import open_kernel
 from precision_lab.numbers.table import formats
 from precision_lab.plan.emulation import emulate
 from precision_lab.plan.table import plans
@@ -148,11 +148,11 @@ def test_a_layer_norm_with_or_without_a_bias(operator, bias, format, tmp_path):
     limits = [told.partition(" (")[0] for told in verdict.unsupported]
     assert ([] if bias else ["a bias"]) == [told for told in limits if "other" not in told]
     assert verdict.diagnosis
-    with opened(path) as tool:
-        found = identify_opened(tool, claims(tool))
+    with open_kernel(path) as tool:
+        found = identify_opened(tool, Claim.of(tool))
     kernel = find_kernel(path)
     settings = {"hidden": [HIDDEN], "eps": [kernel.declared.eps]}
-    assert found == identify(called(kernel), norm="layer", format=format, **settings)
+    assert found == identify(kernel.apply_to_arrays, norm="layer", format=format, **settings)
     assert found[0].share > 0.8
     if skip:
         assert "ort-layer-scalar" in found[0].known

@@ -9,7 +9,7 @@ from conftest import optional
 
 from precision_lab import InputError, capture, captured, read_capture, truth
 from precision_lab.inputs.recorded import Capture, Layer, write_capture
-from precision_lab.kernels.running.claim import settle
+from precision_lab.kernels.running.claim import Claim
 from precision_lab.kernels.torch.recording import layers_of
 from precision_lab.validation.calls import capture_calls
 
@@ -347,7 +347,7 @@ def test_a_kernel_is_given_the_gain_as_it_wants_it(offset):
     weight = np.array([-0.5, 0.25], np.float32)
     layer = Layer(name="a", x=np.ones((1, 2), np.float32), weight=weight)
     one = Capture(model="", norm="rms", eps=1e-6, layers=(layer,), weight_offset=1.0)
-    settings = settle(
+    settings = Claim.of(
         norm="rms", format="float32", weight_format=None, output_format=None, eps=1e-6,
         weight_offset=offset, overflow="ieee", seed=0,
     )  # fmt: skip

@@ -117,10 +117,11 @@ def test_flushing_is_put_back(torch):
         torch.set_flush_denormal(True)
         return x
 
-    from precision_lab.processes.processor import flushes_subnormals
+    from precision_lab.processes.processor import current_arithmetic
 
-    find_kernel(flushes, framework="torch")(np.ones((1, 2), np.float32), eps=1e-6)
-    assert not flushes_subnormals()
+    with pytest.raises(InputError, match="left the processor flushing"):
+        find_kernel(flushes, framework="torch")(np.ones((1, 2), np.float32), eps=1e-6)
+    assert not current_arithmetic().flushes
 
 
 @pytest.mark.parametrize(

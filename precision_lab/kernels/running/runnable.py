@@ -5,37 +5,28 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.declared import Declared
 from precision_lab.kernels.finding import find_kernel
 from precision_lab.kernels.kernel import Kernel
-from precision_lab.kernels.running.apart import TIME_LIMIT, Isolated
-from precision_lab.kernels.running.called import called
-from precision_lab.kernels.running.claim import Settings, settle
-from precision_lab.kernels.running.here import Outcome, run
+from precision_lab.kernels.running.isolated_kernel import TIME_LIMIT, IsolatedKernel
 from precision_lab.norm import Norm, norms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
+    from precision_lab.kernels.declared import Declared
+    from precision_lab.kernels.runner import Outcome
+    from precision_lab.kernels.running.claim import Claim
     from precision_lab.norm import Inputs
-    from precision_lab.numbers import Format
-
 
 LONGEST = 86_400
 """Seconds of a time limit at most."""
 
-FORMAT, EPS = "bfloat16", (1e-6, 1e-5)
-"""Of kernels that declare no others."""
 
-NOTHING = Declared()
-
-
-class Opened(Protocol):
+class Runnable(Protocol):
     """A kernel that can be run."""
 
     @property
@@ -58,28 +49,13 @@ class Opened(Protocol):
         """What is fixed in it."""
         ...
 
-    def run(self, inputs: Inputs, settings: Settings) -> Outcome:
+    def run(self, inputs: Inputs, claim: Claim) -> Outcome:
         """Call it once."""
         ...
 
 
-@dataclass(frozen=True)
-class Here:
-    """A kernel that is called in this process."""
-
-    function: Callable[..., Any]
-    name: str
-    norm: str = ""
-    weight_offset: float = 0.0
-    declared: Declared = NOTHING
-
-    def run(self, inputs: Inputs, settings: Settings) -> Outcome:
-        """Call it once."""
-        return run(self.function, inputs, settings)
-
-
 @contextmanager
-def opened(
+def open_kernel(
     kernel: Kernel | Callable[..., Any] | str,
     *,
     norm: Norm | str | None = None,
@@ -87,7 +63,7 @@ def opened(
     device: str = "cpu",
     isolate: bool = False,
     time_limit: float = TIME_LIMIT,
-) -> Iterator[Opened]:
+) -> Iterator[Runnable]:
     """Open a kernel, and end its process at the end if it has one.
 
     Parameters
@@ -126,48 +102,14 @@ def opened(
             framework, device = kernel.framework, kernel.device
         where = place(kernel)
         options = {"norm": asked, "framework": framework, "device": device}
-        with Isolated(where, time_limit=time_limit, **options) as isolated:
+        with IsolatedKernel(where, time_limit=time_limit, **options) as isolated:
             yield isolated
         return
     if not isinstance(kernel, str | Kernel) and framework == "numpy":
         own = str(getattr(kernel, "__name__", None) or type(kernel).__name__)
-        yield Here(kernel, own, asked)
+        yield Kernel(name=own, source=own, where="", norm=asked, function=kernel)
         return
-    found = find_kernel(kernel, norm=asked, framework=framework, device=device)
-    yield Here(called(found), found.name, found.norm, found.weight_offset, found.declared)
-
-
-def claims(
-    tool: Opened,
-    *,
-    norm: Norm | str | None = None,
-    format: Format | str | None = None,
-    weight_format: Format | str | None = None,
-    output_format: Format | str | None = None,
-    eps: float | Iterable[float] | None = None,
-    weight_offset: float | None = None,
-    overflow: str = "ieee",
-    seed: int = 1,
-) -> Settings:
-    """What a kernel claims: what is given, else what it declares, else what is usual.
-
-    Raises
-    ------
-    InputError
-        As for `settle`.
-    """
-    known = tool.declared
-    own = format or known.format or FORMAT
-    return settle(
-        norm=norm or tool.norm or "rms",
-        format=own,
-        weight_format=weight_format or known.weight_format or None,
-        output_format=output_format,
-        eps=eps if eps is not None else EPS if known.eps is None else (known.eps,),
-        weight_offset=tool.weight_offset if weight_offset is None else weight_offset,
-        overflow=overflow,
-        seed=seed,
-    )
+    yield find_kernel(kernel, norm=asked, framework=framework, device=device)
 
 
 def place(kernel: Kernel | Callable[..., Any] | str) -> str:

@@ -1,33 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a kernel once, in this process, and notes what it did beside computing."""
+"""The one way that a kernel is called: once, noting what it did beside computing."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import io
 import sys
 import traceback
 import warnings
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.kernels.running.called import keep_subnormals
-from precision_lab.kernels.running.claim import SINGLE
 from precision_lab.numbers import formats
+from precision_lab.processes import kept_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TextIO
 
     from numpy.typing import NDArray
 
-    from precision_lab.kernels.running.claim import Settings
+    from precision_lab.kernels.running.claim import Claim
     from precision_lab.norm import Inputs
+    from precision_lab.processes import Change
 
-    Kernel = Callable[..., Any]
+SINGLE = 24
+"""float32's precision: the statistic of a sound computation is at least that."""
 
 REFUSALS = ("ValueError", "TypeError", "NotImplementedError", "AssertionError", "RuntimeError",
             "InputError")  # fmt: skip
@@ -48,6 +49,55 @@ class _Kept(io.BytesIO):
     def close(self) -> None:
         """Keep what is there, and note it."""
         self.shut = True
+
+
+@dataclass(eq=False)
+class Attempt:
+    """One call of a function that is not ours.
+
+    Parameters
+    ----------
+    given
+        What came back.
+    error
+        What was raised instead.
+    streams
+        What it did to the streams: a kind and a sentence each.
+    changes
+        What it changed of how this thread computes, and was put back.
+    """
+
+    given: Any = None
+    error: BaseException | None = None
+    streams: Sequence[tuple[str, str]] = ()
+    changes: Sequence[Change] = ()
+
+    def result(self) -> Any:
+        """What came back; or what was raised is raised."""
+        if self.error is not None:
+            raise self.error
+        return self.given
+
+
+def attempt(function: Callable[..., Any], *arguments: Any, printed: TextIO | None) -> Attempt:
+    """Call a function; afterwards streams, NumPy's error state and the processor are as before.
+
+    Parameters
+    ----------
+    function, *arguments
+        What is called, and with what.
+    printed
+        Where it prints to.
+    """
+    tried, errors = Attempt(), sys.stderr
+    with redirect_stdout(printed), np.errstate(all="ignore"), kept_arithmetic() as changes:
+        try:
+            tried.given = function(*arguments)
+        except BaseException as error:  # noqa: BLE001 - a kernel may raise anything
+            tried.error = error
+        tried.streams = _streams(printed, errors)
+    tried.changes = changes
+    return tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,64 +130,59 @@ class Outcome:
         return self.raised in REFUSALS
 
 
-def run(kernel: Kernel, inputs: Inputs, settings: Settings) -> Outcome:
+def run(function: Callable[..., Any], inputs: Inputs, claim: Claim) -> Outcome:
     """Call a kernel with copies of the inputs.
 
-    Whatever it raises, prints, or does to its arguments and to NumPy's error state is noted;
-    KeyboardInterrupt goes through.
+    Whatever it raises, prints, or does to its arguments, to NumPy's error state and to the
+    processor is noted; KeyboardInterrupt goes through.
+
+    Parameters
+    ----------
+    function
+        Called as ``function(x, weight, bias, eps)`` with arrays.
+    inputs, claim
+        What it is called with, and what it claims to give.
     """
     given = [None if a is None else a.copy() for a in inputs.arguments()]
     before = [None if a is None else a.tobytes() for a in given]
     kept = _Kept()
     printed = io.TextIOWrapper(kept, "utf-8", errors="replace", write_through=True)
-    errors, streams = sys.stderr, list[tuple[str, str]]()
-    try:
-        with (
-            contextlib.redirect_stdout(printed),
-            warnings.catch_warnings(),
-            np.errstate(all="ignore"),
-        ):
-            warnings.simplefilter("ignore")
-            state = np.geterr()
-            try:
-                result = kernel(given[0], given[1], given[2], inputs.eps)
-            finally:
-                streams = _streams(printed, errors, closed=kept.shut)
-            changed = np.geterr() != state
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (a kernel may raise anything)
-        if _flushing():
-            keep_subnormals()
-        return Outcome(raised=type(error).__name__, message=_told(error), findings=tuple(streams))
-    findings = streams
-    if changed:
-        findings.append(("error-state", "it changed NumPy's error state"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tried = attempt(function, *given, inputs.eps, printed=printed)
+    beside = [change for change in tried.changes if change.kind == "error-state"]
+    processor = [change for change in tried.changes if change.kind != "error-state"]
+    findings: list[tuple[str, str]] = [*tried.streams, *beside]
+    if (error := tried.error) is not None:
+        if not isinstance(error, Exception | SystemExit):
+            raise error
+        known = (*findings, *processor)
+        return Outcome(raised=type(error).__name__, message=_told(error), findings=known)
     if text := kept.getvalue().decode(errors="replace"):
         findings.append(printed_finding(text))
     for name, array, bytes_ in zip(("x", "weight", "bias"), given, before, strict=True):
         if array is not None and array.tobytes() != bytes_:
             findings.append(("modified", f"it modified its argument {name}"))
-    if _flushing():
-        findings.append(("flush", "it left the processor flushing float64 subnormals to zero"))
-        keep_subnormals()
-    return _read(result, inputs, settings, findings)
+    return _read(tried.given, inputs, claim, [*findings, *processor])
 
 
-def _streams(
-    printed: io.TextIOWrapper, errors: TextIO | None, *, closed: bool
-) -> list[tuple[str, str]]:
+def _streams(printed: TextIO | None, errors: TextIO | None) -> list[tuple[str, str]]:
     """What a kernel did to the streams; standard error is put back, as standard output will be."""
     findings = []
-    gone = errors is not None and errors.closed
-    for name, stream, shut in (("stdout", printed, closed), ("stderr", errors, gone)):
+    for name, stream in (("stdout", printed), ("stderr", errors)):
         if getattr(sys, name) is not stream:
             findings.append(("streams", f"it replaced sys.{name}"))
-        elif shut:
+        elif stream is not None and _closed(stream):
             findings.append(("streams", f"it closed sys.{name}"))
     sys.stderr = errors
-    if gone:
+    if errors is not None and errors.closed:
         own = sys.__stderr__
         sys.stderr = own if own is not None and not own.closed else _second()
     return findings
+
+
+def _closed(stream: TextIO) -> bool:
+    return stream.closed or getattr(getattr(stream, "buffer", None), "shut", False)
 
 
 def _second() -> TextIO:
@@ -150,9 +195,7 @@ def printed_finding(text: str) -> tuple[str, str]:
     return "stdout", f"it printed to stdout: {text[:SHOWN].strip()!r}"
 
 
-def _read(
-    result: Any, inputs: Inputs, settings: Settings, findings: list[tuple[str, str]]
-) -> Outcome:
+def _read(result: Any, inputs: Inputs, claim: Claim, findings: list[tuple[str, str]]) -> Outcome:
     if inspect.iscoroutine(result):
         # Never awaited: Python would warn of it.
         result.close()
@@ -166,7 +209,7 @@ def _read(
     if not isinstance(result, np.ndarray | np.generic):
         told = f"it returned {type(result).__name__}, not an array"
         return Outcome(findings=(*findings, ("type", told)))
-    y, target = np.asarray(result), settings.output_format
+    y, target = np.asarray(result), claim.output_format
     if y.shape != inputs.x.shape:
         told = f"it returned shape {y.shape} for x of shape {inputs.x.shape}"
         return Outcome(findings=(*findings, ("shape", told)))
@@ -186,11 +229,6 @@ def _read(
             return Outcome(findings=tuple(findings))
     with np.errstate(all="ignore"):
         return Outcome(y.astype(np.float64), y.copy(), findings=tuple(findings))
-
-
-def _flushing() -> bool:
-    """Whether products below float64's normal numbers vanish."""
-    return bool(np.multiply(np.array([2.0**-1000]), 2.0**-60)[0] == 0)
 
 
 def _told(error: BaseException) -> str:

@@ -16,17 +16,17 @@ from misbehaving import TEXT
 
 from precision_lab.exceptions import InputError
 from precision_lab.kernels.finding import find_kernel
-from precision_lab.kernels.running import apart as isolated
-from precision_lab.kernels.running.apart import Isolated
-from precision_lab.kernels.running.claim import settle
-from precision_lab.kernels.running.opening import opened, place
+from precision_lab.kernels.running import isolated_kernel as isolated
+from precision_lab.kernels.running.claim import Claim
+from precision_lab.kernels.running.isolated_kernel import IsolatedKernel
+from precision_lab.kernels.running.runnable import open_kernel, place
 from precision_lab.norm.arguments import check
 from precision_lab.validation.examination import validate
 
 FEW = {"hidden": [3, 8], "rows": [2], "probes": ["normal", "constant", "zero"]}
 QUICK = {"plan": "late", "bits": False}
 """No plan is looked for where one is given."""
-SETTINGS = settle(
+SETTINGS = Claim.of(
     norm="rms", format="float32", weight_format=None, output_format=None, eps=1e-6,
     weight_offset=0.0, overflow="ieee", seed=1,
 )  # fmt: skip
@@ -171,7 +171,7 @@ def test_one_process_serves_a_run(file):
         "    return np.full(x.shape, os.getpid() % 1000, x.dtype)\n",
         encoding="utf-8",
     )
-    with Isolated(f"{path}:pid") as kernel:
+    with IsolatedKernel(f"{path}:pid") as kernel:
         ids = [kernel.run(given(n), SETTINGS).y[0, 0] for n in (3, 4, 5)]
         assert len(set(ids)) == 1
         assert kernel.run(given(8), SETTINGS).y is None
@@ -190,10 +190,10 @@ def test_one_that_always_dies_is_given_up(tmp_path, monkeypatch):
         "def hangs(x, weight, bias, eps):\n    time.sleep(600)\n",
         encoding="utf-8",
     )
-    with Isolated(f"{path}:dies") as kernel:
+    with IsolatedKernel(f"{path}:dies") as kernel:
         found = [kernel.run(given(n), SETTINGS) for n in range(1, 5)]
     assert ["killed"] * 3 + ["given-up"] == [one.findings[0][0] for one in found]
-    with Isolated(f"{path}:hangs", time_limit=0.2) as kernel:
+    with IsolatedKernel(f"{path}:hangs", time_limit=0.2) as kernel:
         found = [kernel.run(given(n), SETTINGS) for n in range(1, 4)]
     assert ["hung"] * 2 + ["given-up"] == [one.findings[0][0] for one in found]
 
@@ -201,9 +201,9 @@ def test_one_that_always_dies_is_given_up(tmp_path, monkeypatch):
 def test_a_large_call_passes_the_pipe(file):
     """Arrays larger than any pipe's buffer arrive whole."""
     inputs = given(4096, rows=300)
-    with Isolated(f"{file}:sound") as kernel:
+    with IsolatedKernel(f"{file}:sound") as kernel:
         there = kernel.run(inputs, SETTINGS)
-    with opened(f"{file}:sound") as kernel:
+    with open_kernel(f"{file}:sound") as kernel:
         here = kernel.run(inputs, SETTINGS)
     assert here.bits.tobytes() == there.bits.tobytes()
 
@@ -212,9 +212,9 @@ def test_the_process_ends_with_its_parent(file):
     """A parent that is killed leaves nothing behind: the child's calls end."""
     code = f"""
     import os
-    from precision_lab.kernels.running.apart import Isolated
-    kernel = Isolated({str(file) + ":sound"!r})
-    print(kernel._process._process.pid, flush=True)
+    from precision_lab.kernels.running.isolated_kernel import IsolatedKernel
+    kernel = IsolatedKernel({str(file) + ":sound"!r})
+    print(kernel._process.pid, flush=True)
     os._exit(0)
     """
     done = subprocess.run(

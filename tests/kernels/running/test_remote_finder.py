@@ -11,8 +11,8 @@ import pytest
 
 from precision_lab.exceptions import InputError
 from precision_lab.kernels.finding import find_kernel
-from precision_lab.kernels.running import importing as probing
-from precision_lab.kernels.running.importing import Probe
+from precision_lab.kernels.running import remote_finder as probing
+from precision_lab.kernels.running.remote_finder import RemoteFinder
 from precision_lab.sweeps.config.sweep_file import config_of
 
 MINE = "\ndef f(x, weight, bias, eps):\n    return x\n"
@@ -33,7 +33,7 @@ def file(tmp_path):
 def test_found_as_in_this_process(file):
     """The same record, nothing imported here until it is called, and the same outputs."""
     path = file("import numpy")
-    with Probe() as probe:
+    with RemoteFinder() as probe:
         found = probe.find(f"{path}:f", name="mine", norm="rms", weight_offset=1.0)
         again = probe.find("norms.py:f", folder=path.parent)
     here = find_kernel(f"{path}:f", name="mine", norm="rms", weight_offset=1.0)
@@ -61,7 +61,7 @@ def test_files_that_end_or_hold_up_their_process(file, monkeypatch, text, words)
     if "sleep" in text:
         monkeypatch.setattr(probing, "PATIENCE", 0.7)
     path = file(text)
-    with Probe() as probe:
+    with RemoteFinder() as probe:
         with pytest.raises(InputError, match=words) as told:
             probe.find(f"{path}:f")
         assert "norms.py" in str(told.value)

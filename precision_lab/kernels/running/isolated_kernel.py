@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel in a process of its own: it may hang, crash and print, and the run goes on.
+
+One process serves a whole run; another takes its place only where it died or hung.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from precision_lab.exceptions import InputError
+from precision_lab.kernels.declared import Declared
+from precision_lab.kernels.runner import Outcome
+from precision_lab.processes import ErrorOutput, Process
+
+if TYPE_CHECKING:
+    from precision_lab.kernels.running.claim import Claim
+    from precision_lab.norm import Inputs
+
+SERVED = "precision_lab.kernels.running.kernel_service:serve"
+
+TIME_LIMIT = 10.0
+"""Seconds that a call may take by default."""
+
+START = 60.0
+"""Seconds that a kernel may take to be imported and built, where a call may not take longer: some
+libraries alone take ten."""
+
+ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Threads of OpenMP, such as torch's, sleep between calls: while the outputs are judged they would
+keep a core busy, a third of all the work."""
+
+HANGS, DEATHS = 4, 10
+"""So often a process is replaced: then the kernel is not called again."""
+
+TWICE = 2
+"""And so often at one hidden size: then it is not called at that size again."""
+
+
+class IsolatedKernel:
+    """A kernel that is called in a process of its own.
+
+    Parameters
+    ----------
+    kernel
+        ``file.py:function``, ``package.module:function`` or a plan's name.
+    options
+        Of `find_kernel`, such as ``framework`` and ``device``.
+    time_limit
+        Seconds that a call may take; importing it may take so long too, and `START` at least.
+
+    Raises
+    ------
+    InputError
+        In one sentence: it is not there, cannot be imported, is no function, ended its process or
+        hung while it was imported.
+    """
+
+    def __init__(self, kernel: str, *, time_limit: float = TIME_LIMIT, **options: Any) -> None:
+        self.where = kernel
+        self.time_limit = time_limit
+        self._question = {"kernel": kernel, **options}
+        self._hangs = self._deaths = 0
+        self._lost: Counter[int] = Counter()
+        self._errors = ErrorOutput(kernel)
+        self._process: Process | None = None
+        told = self._begin()
+        self.name = str(told["name"])
+        self.norm = str(told["norm"])
+        self.weight_offset = float(told["weight_offset"])
+        self.declared = Declared(**told["declared"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+    def run(self, inputs: Inputs, claim: Claim) -> Outcome:
+        """Call the kernel: what it gave, or how it failed to."""
+        size = inputs.x.shape[-1]
+        if given_up := self._given_up(size):
+            return Outcome(findings=(("given-up", given_up),))
+        if self._process is None:
+            try:
+                self._begin()
+            except InputError as error:
+                self._deaths = DEATHS
+                return Outcome(findings=(("killed", f"it could not be started again: {error}"),))
+        process = self._process
+        assert process is not None  # noqa: S101
+        arrays = inputs.named_arguments()
+        words = {"eps": inputs.eps, "weight_offset": inputs.weight_offset}
+        process.ask({**words, "claim": claim.to_dict()}, arrays)
+        try:
+            answer = process.answer(self.time_limit)
+        except TimeoutError:
+            self._hangs += 1
+            self._lose(size)
+            return Outcome(findings=(("hung", f"it gave no answer for {self.time_limit:g} s"),))
+        if answer is None:
+            how = _describe_exit(process)
+            self._deaths += 1
+            self._lose(size)
+            return Outcome(findings=(("killed", f"it ended its process ({how})"),))
+        told, found = answer
+        findings = [(kind, sentence) for kind, sentence in told["findings"]]
+        if strays := process.take_strays():
+            sentence = f"{strays} more answers than calls came, as from a copy of its process"
+            findings.append(("stray", sentence))
+        bits = found.get("y")
+        with np.errstate(all="ignore"):
+            return Outcome(
+                None if bits is None else bits.astype(np.float64),
+                bits,
+                told["raised"],
+                told["message"],
+                tuple(findings),
+            )
+
+    def _given_up(self, size: int) -> str:
+        """Why it is not called again, or "" where it is."""
+        if self._hangs >= HANGS:
+            return f"it was not called again after it hung {HANGS} times"
+        if self._deaths >= DEATHS:
+            return f"it was not called again after its process was lost {DEATHS} times"
+        if self._lost[size] >= TWICE:
+            return f"it was not called again at hidden {size}, where its process was lost twice"
+        return ""
+
+    def _lose(self, size: int) -> None:
+        """The next call gets another process."""
+        self._lost[size] += 1
+        self.close()
+
+    def _begin(self) -> dict[str, Any]:
+        """Start a process and have the kernel found there: what it says of itself."""
+        self._process = Process(SERVED, errors=self._errors)
+        try:
+            self._process.ask(self._question)
+            told = self._first_answer(self._process)
+        except BaseException:
+            self.close()
+            raise
+        return told
+
+    def _first_answer(self, process: Process) -> dict[str, Any]:
+        where, seconds = self.where, max(self.time_limit, START)
+        try:
+            answer = process.answer(seconds)
+        except TimeoutError:
+            raise InputError(
+                f"{where} hangs while it is imported: {seconds:g} s passed, and a longer time limit"
+                " would let it take longer"
+            ) from None
+        if answer is None:
+            how = _describe_exit(process)
+            raise InputError(f"{where} ends its process while it is imported ({how})")
+        if "error" in answer[0]:
+            raise InputError(str(answer[0]["error"]))
+        return answer[0]
+
+
+def _describe_exit(process: Process) -> str:
+    """How a process ended, a signal by its name."""
+    code = process.exit_code()
+    if code is None:
+        return "its answers ended"
+    return _signal(-code) if code < 0 else f"exit code {code}"
+
+
+def _signal(number: int) -> str:
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels found in a process of their own: what their files do as they are imported stays there."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from precision_lab.exceptions import InputError
+from precision_lab.kernels.declared import Declared
+from precision_lab.kernels.finding import find_kernel
+from precision_lab.kernels.kernel import Kernel
+from precision_lab.processes import Process, describe_exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from precision_lab.processes import Frame
+
+PATIENCE = 120.0
+"""Seconds that an import may take."""
+FIELDS = (
+    "name", "source", "where", "framework", "device", "version", "digest", "norm", "weight_offset",
+)  # fmt: skip
+
+
+class RemoteFinder:
+    """Finds kernels by name in another process, which is started when the first is wanted."""
+
+    def __init__(self) -> None:
+        self._process: Process | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def find(self, where: str, *, folder: Path | None = None, **told: Any) -> Kernel:
+        """Find a kernel as `find_kernel` does; it is imported here only if it is called here.
+
+        Raises
+        ------
+        InputError
+            As for `find_kernel`; or importing it ended its process or did not end.
+        """
+        if self._process is None:
+            self._process = Process(f"{__name__}:{serve.__name__}")
+        process = self._process
+        process.ask({"kernel": where, "folder": str(folder or Path()), **told})
+        try:
+            answer = process.answer(PATIENCE)
+            code = process.exit_code() if answer is None else None
+        except TimeoutError:
+            answer = code = None
+        if answer is None:
+            self._end()
+            how = f"that was not done in {PATIENCE:g} seconds"
+            if code is not None:
+                how = f"that ended the process which tried, with {describe_exit(code)}"
+            raise InputError(f"{where} cannot be imported: {how}")
+        words, _ = answer
+        if "error" in words:
+            raise InputError(words["error"])
+        declared = Declared(**words.pop("declared"))
+        return Kernel(**words, declared=declared, function=_later(words))
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+
+def _later(words: dict[str, Any]) -> Callable[..., Any]:
+    """The function of a kernel, which is found again when it is called first."""
+
+    @cache
+    def found() -> Callable[..., Any]:
+        options = {name: words[name] for name in ("framework", "device", "norm", "weight_offset")}
+        return find_kernel(words["where"], **options).function
+
+    def function(*arguments: Any) -> Any:
+        return found()(*arguments)
+
+    return function
+
+
+def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
+    """Find the kernels that are asked for, in a process of its own."""
+    for words, _ in questions:
+        try:
+            kernel = find_kernel(**{**words, "folder": Path(words["folder"])})
+        except InputError as error:
+            yield {"error": str(error)}, {}
+            continue
+        fields = {name: getattr(kernel, name) for name in FIELDS}
+        yield {**fields, "declared": vars(kernel.declared)}, {}
