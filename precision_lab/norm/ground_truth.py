@@ -18,14 +18,13 @@ from precision_lab.arithmetic import Ball, DoubleDoubleBalls, Float64Balls
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.norm.arguments import Inputs, check
 from precision_lab.norm.enclosures import Enclosures
+from precision_lab.norm.groups import row_blocks
 from precision_lab.norm.integer_rung import IntegerRung
 from precision_lab.norm.ladder import RUNGS, Ladder
 from precision_lab.numbers import OVERFLOW_POLICIES, Format, formats
 from precision_lab.processes import flushes_subnormals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike, NDArray
 
     from precision_lab.arithmetic import Floats, Index, Mask
@@ -79,7 +78,7 @@ def truth(
     Raises
     ------
     InputError
-        As `norms.check` says, and where this process flushes subnormal numbers to zero.
+        As `check` says, and where this process flushes subnormal numbers to zero.
 
     Examples
     --------
@@ -137,7 +136,7 @@ class Truth:
         value, _ = self._midpoint
         rest = np.zeros(value.shape)
         with np.errstate(all="ignore"):
-            for rows in self._blocks():
+            for rows in row_blocks(self.inputs.x.shape, BLOCK):
                 ball, special = self._enclosures.of(rows, DoubleDoubleBalls())
                 high, low = ball.pair
                 rest[rows] = (high - value[rows]) + low
@@ -179,22 +178,17 @@ class Truth:
         result = np.empty(self.inputs.x.shape, target.dtype)
         with np.errstate(all="ignore"):
             ladder = Ladder(self._enclosures, target, overflow)
-            for rows in self._blocks():
+            for rows in row_blocks(self.inputs.x.shape, BLOCK):
                 result[rows] = ladder.outputs(rows)
         self.rungs = ladder.rungs
         return self.inputs.fold(result)
-
-    def _blocks(self) -> Iterator[slice]:
-        count, elements = self.inputs.x.shape
-        step = max(1, BLOCK // elements)
-        return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
     @cached_property
     def _midpoint(self) -> tuple[Floats, Floats]:
         """Values and radii: float64 balls, refined where they are too wide."""
         value, radius = np.empty((2, *self.inputs.x.shape))
         with np.errstate(all="ignore"):
-            for rows in self._blocks():
+            for rows in row_blocks(self.inputs.x.shape, BLOCK):
                 ball, special = self._enclosures.of(rows, Float64Balls())
                 value[rows], radius[rows] = ball.high, np.where(special, 0.0, ball.radius())
                 crude = (_is_crude(ball.high, radius[rows], CRUDE) & ~special).any(axis=1)
@@ -214,10 +208,10 @@ class Truth:
             by_rules = open_[i] & rung.by_rules
             value[i, by_rules], radius[i, by_rules] = rung.rule_values[by_rules], 0.0
             for j in np.nonzero(open_[i] & ~by_rules)[0].tolist():
-                found = rung.output(j, float(value[i, j]), odd=False)
-                value[i, j] = found
+                nearest = rung.output(j, float(value[i, j]), odd=False)
+                value[i, j] = nearest
                 # Half an ulp, and no less than the smallest float, for that may be rounded away.
-                half = math.ulp(found) / 2 if math.isfinite(found) else math.inf
+                half = math.ulp(nearest) / 2 if math.isfinite(nearest) else math.inf
                 radius[i, j] = max(half, math.ulp(0.0))
         return value, radius
 
