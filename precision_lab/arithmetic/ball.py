@@ -21,9 +21,7 @@ import numpy as np
 from precision_lab.arithmetic import double_double
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from precision_lab.arithmetic.protocol import Floats
+    from precision_lab.arithmetic.protocol import Floats, Index
 
     Bound = float | Floats
 
@@ -69,7 +67,7 @@ class Ball:
         """Whether this is one value a row."""
         return bool(self.high.shape[-1] == 1)
 
-    def at(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Ball:
+    def at(self, i: Index, j: Index) -> Ball:
         """The enclosures of some elements, in one dimension."""
         relative, absolute = (
             np.broadcast_to(bound, self.high.shape)[i, j]

@@ -97,11 +97,11 @@ class Emulated:
 
     def holds(self, other: Format) -> bool:
         """Whether every value of the other format is one of this format's."""
-        own = self.format
+        format = self.format
         return (
-            own.precision >= other.precision
-            and own.emax >= other.emax
-            and own.quantum_exponent <= other.quantum_exponent
+            format.precision >= other.precision
+            and format.emax >= other.emax
+            and format.quantum_exponent <= other.quantum_exponent
         )
 
     def widened(self, target: Format) -> Emulated:
@@ -112,12 +112,12 @@ class Emulated:
         InputError
             If it does not hold them.
         """
-        wide = dataclasses.replace(self, format=target)
-        if not wide.holds(self.format):
+        widened = dataclasses.replace(self, format=target)
+        if not widened.holds(self.format):
             raise InputError(
                 f"{target.name} is no wider than {self.format.name}: float32 and float64 are"
             )
-        return wide
+        return widened
 
     def cast(self, values: ArrayLike) -> Values:
         """The values rounded to the format."""
@@ -171,8 +171,8 @@ class Emulated:
 
     def divided(self, a: Values, count: int) -> Values:
         """a / count, rounded once: the count itself is not rounded to the format."""
-        own = self.single and abs(count) <= 2**24
-        return self.divide(a, np.asarray(count, SINGLE if own else DOUBLE))
+        is_single = self.single and abs(count) <= 2**24
+        return self.divide(a, np.asarray(count, SINGLE if is_single else DOUBLE))
 
     def _once(
         self,
@@ -184,10 +184,10 @@ class Emulated:
         with np.errstate(all="ignore"):
             if hardware and self.single and all(each.dtype == SINGLE for each in operands):
                 return np.asarray(hardware(*operands))
-            wide = [np.asarray(each, DOUBLE) for each in operands]
+            doubles = [np.asarray(each, DOUBLE) for each in operands]
             if hardware and self.double:
-                return np.asarray(hardware(*wide))
-            to_odd = exact(*wide)
+                return np.asarray(hardware(*doubles))
+            to_odd = exact(*doubles)
             rounded = self._rounded(to_odd)
             if not self.format.bounded:
                 self._refuse_unreached(to_odd, rounded)

@@ -87,8 +87,8 @@ def reciprocal_root(a: Floats) -> Floats:
     m, _ = split(y)
     product, rest = two_product(m * m, a)
     side = np.sign((1.0 - product) - rest)
-    beside = np.where(side == np.sign(y - m), y, m + side * (m * 2.0**-52))
-    return _scaled(np.where(np.isnan(side), y, beside), -half)
+    neighbour = np.where(side == np.sign(y - m), y, m + side * (m * 2.0**-52))
+    return _scaled(np.where(np.isnan(side), y, neighbour), -half)
 
 
 def fma_to_odd(a: Floats, b: Floats, c: Floats) -> Floats:
@@ -140,11 +140,11 @@ def fraction_to_odd(exact: Fraction) -> float:
     """A rational number rounded to odd in float64."""
     numerator, denominator = abs(exact.numerator), exact.denominator
     shift = min(53 - numerator.bit_length() + denominator.bit_length(), 1074)
-    whole, rest = divmod(numerator << max(shift, 0), denominator << max(-shift, 0))
-    if whole >> 53:
-        whole, rest, shift = whole >> 1, rest or whole & 1, shift - 1
+    quotient, rest = divmod(numerator << max(shift, 0), denominator << max(-shift, 0))
+    if quotient >> 53:
+        quotient, rest, shift = quotient >> 1, rest or quotient & 1, shift - 1
     # 53 bits times 2^971 are the last that float64 has.
-    magnitude = LARGEST if shift < -971 else np.ldexp(float(whole | bool(rest)), -shift)
+    magnitude = LARGEST if shift < -971 else np.ldexp(float(quotient | bool(rest)), -shift)
     return float(-magnitude if exact < 0 else magnitude)
 
 

@@ -143,7 +143,7 @@ def check(
         For an unknown norm, shapes that do not match, an empty hidden axis, types that no format
         has, an eps that is negative or not finite. No rows are fine: they give no rows.
     """
-    found = norms.find(norm)
+    chosen = norms.find(norm)
     rows = _array(x, "x")
     if rows.ndim == 0:
         message = "x is a single number: give rows, [rows, hidden]"
@@ -158,7 +158,7 @@ def check(
         raise InputError(message)
     groups = Groups.of_rows(rows.shape)
     return Inputs(
-        norm=found,
+        norm=chosen,
         x=groups.unfold(rows),
         weight=_parameter(weight, "weight", groups),
         bias=_parameter(bias, "bias", groups),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.exceptions import InputError
+from precision_lab.norm.groups import row_blocks
 from precision_lab.numbers import Format, format_of, formats
 
 if TYPE_CHECKING:
@@ -202,11 +203,11 @@ def errors(
     distance, relative = np.full((2, *flat), NAN)
     counts = Counter[str]()
     kappa, signed, farthest = 0, 0.0, 0.0
-    for rows in _blocks(flat):
+    for rows in row_blocks(flat, BLOCK):
         y, expected, t, low = (part[rows].astype(np.float64) for part in parts)
         at = y if rounded else target.round(y, overflow=overflow)
-        numbers, strange, found = _census(target, at, expected, t)
-        counts.update(found)
+        numbers, strange, tally = _census(target, at, expected, t)
+        counts.update(tally)
         y, at, expected, t, low = (part[numbers] for part in (y, at, expected, t, low))
         ulps = target.distance(at, t, low)
         if not rounded:
@@ -253,19 +254,15 @@ def _check_values(target: Format, actual: NDArray[Any]) -> None:
         raise InputError(f"the output holds {y[foreign][0]}, which is no value of {target.name}")
 
 
-def _blocks(shape: tuple[int, ...]) -> list[slice]:
-    """Rows a few at a time."""
-    step = max(1, BLOCK // shape[1])
-    return [slice(start, start + step) for start in range(0, shape[0], step)]
-
-
 def _low(target: Format, truth: Truth, shape: tuple[int, ...]) -> Floats:
     """The truth's low part where the format sees it, and zeros where it does not."""
     unfold = truth.inputs.groups.unfold
     value, radius = unfold(truth.value), unfold(truth.radius)
     with np.errstate(invalid="ignore"):
-        seen = any((radius[b] > FINE * target.ulp(value[b])).any() for b in _blocks(shape))
-    return unfold(truth.low) if seen else np.broadcast_to(np.float64(0.0), shape)
+        visible = any(
+            (radius[b] > FINE * target.ulp(value[b])).any() for b in row_blocks(shape, BLOCK)
+        )
+    return unfold(truth.low) if visible else np.broadcast_to(np.float64(0.0), shape)
 
 
 def _census(

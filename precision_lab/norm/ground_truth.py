@@ -18,14 +18,13 @@ from precision_lab.arithmetic import Ball, DoubleDoubleBalls, Float64Balls
 from precision_lab.exceptions import unknown
 from precision_lab.norm.arguments import Inputs, check
 from precision_lab.norm.enclosures import Enclosures
+from precision_lab.norm.groups import row_blocks
 from precision_lab.norm.integer_rung import IntegerRung
 from precision_lab.norm.ladder import RUNGS, Ladder
 from precision_lab.numbers import OVERFLOW_POLICIES, Format, formats
 from precision_lab.processes import check_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike, NDArray
 
     from precision_lab.arithmetic import Floats, Index, Mask
@@ -79,7 +78,7 @@ def truth(
     Raises
     ------
     InputError
-        As `norms.check` says, and where this process flushes subnormal numbers to zero or rounds
+        As `check` says, and where this process flushes subnormal numbers to zero or rounds
         otherwise than to nearest.
 
     Examples
@@ -183,12 +182,10 @@ class Truth:
         self.rungs = ladder.rungs
         return self.inputs.fold(result)
 
-    def _blocks(self) -> Iterator[slice]:
+    def _blocks(self) -> list[slice]:
         """Groups that are computed at a time, where arithmetic is as the proofs have it."""
         check_arithmetic()
-        count, elements = self.inputs.x.shape
-        step = max(1, BLOCK // elements)
-        return (slice(start, min(start + step, count)) for start in range(0, count, step))
+        return row_blocks(self.inputs.x.shape, BLOCK)
 
     @cached_property
     def _midpoint(self) -> tuple[Floats, Floats]:
@@ -215,10 +212,10 @@ class Truth:
             by_rules = open_[i] & rung.by_rules
             value[i, by_rules], radius[i, by_rules] = rung.rule_values[by_rules], 0.0
             for j in np.nonzero(open_[i] & ~by_rules)[0].tolist():
-                found = rung.output(j, float(value[i, j]), odd=False)
-                value[i, j] = found
+                nearest = rung.output(j, float(value[i, j]), odd=False)
+                value[i, j] = nearest
                 # Half an ulp, and no less than the smallest float, for that may be rounded away.
-                half = math.ulp(found) / 2 if math.isfinite(found) else math.inf
+                half = math.ulp(nearest) / 2 if math.isfinite(nearest) else math.inf
                 radius[i, j] = max(half, math.ulp(0.0))
         return value, radius
 

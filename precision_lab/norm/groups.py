@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
+def row_blocks(shape: tuple[int, ...], size: int) -> list[slice]:
+    """The rows of an array of two dimensions, some `size` elements at a time."""
+    step = max(1, size // shape[1])
+    return [slice(start, min(start + step, shape[0])) for start in range(0, shape[0], step)]
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """How the elements of an array make groups, each with a statistic of its own.

@@ -32,8 +32,10 @@ def enclosure(inputs: Inputs, group: int, column: int, bits: int) -> Any:
         The working precision.
     """
     a = Intervals(bits)
-    own, statistic = ([a.number(value) for value in part] for part in _row(inputs, group, column))
-    v = inputs.norm.normalise(a, own, statistic, a.number(inputs.eps))[0]
+    element, statistic = (
+        [a.number(value) for value in part] for part in _row(inputs, group, column)
+    )
+    v = inputs.norm.normalise(a, element, statistic, a.number(inputs.eps))[0]
     gain, bias = (_parameter(part, group, column) for part in (inputs.weight, inputs.bias))
     if gain is not None:
         gain = a.number(gain) + a.number(inputs.weight_offset)
@@ -64,8 +66,8 @@ def separation(inputs: Inputs, group: int, column: int) -> int:
     M = \|v g\| + \|c - b\|. An element that does not enter the statistic has no \|v\| of sqrt(m) at
     most, but a q that is less than its D^2 by as much: so `top_radicand` bounds D^2 too.
     """
-    own, statistic = _row(inputs, group, column)
-    x = own + statistic
+    element, statistic = _row(inputs, group, column)
+    x = element + statistic
     gain, bias = (_parameter(part, group, column) for part in (inputs.weight, inputs.bias))
     gain, bias = 1.0 if gain is None else gain, 0.0 if bias is None else bias
     low_x = min(_last_place(value) for value in x)
@@ -114,9 +116,9 @@ def decimal(inputs: Inputs, group: int, column: int, digits: int = 30) -> str:
     InputError
         Where the output is no finite number.
     """
-    own, statistic = _row(inputs, group, column)
+    element, statistic = _row(inputs, group, column)
     parts = [_parameter(part, group, column) for part in (inputs.weight, inputs.bias)]
-    numbers = [*own, *statistic, *(part for part in parts if part is not None)]
+    numbers = [*element, *statistic, *(part for part in parts if part is not None)]
     flat = set(statistic) == {statistic[0] if inputs.norm.centred else 0.0}
     if not np.isfinite(numbers).all() or (flat and inputs.eps == 0):
         message = (

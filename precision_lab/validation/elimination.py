@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from precision_lab.norm import rows_of
-from precision_lab.validation.soundness.exact_values import Exact
-from precision_lab.validation.soundness.judge import Hypothesis, Judgement, hypotheses
-from precision_lab.validation.soundness.schedules import last_cast, schedules
+from precision_lab.validation.soundness import (
+    Exact,
+    Hypothesis,
+    Judgement,
+    hypotheses,
+    last_cast,
+    schedules,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

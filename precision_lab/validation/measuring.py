@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.validation.soundness.allowance import Allowance
-from precision_lab.validation.soundness.exact_values import Exact
-from precision_lab.validation.soundness.judge import Judgement
-from precision_lab.validation.soundness.schedules import last_cast
+from precision_lab.validation.soundness import Allowance, Exact, Judgement, last_cast
 from precision_lab.validation.verdict import Power, Spread
 
 if TYPE_CHECKING:
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
     from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.norm import Inputs
     from precision_lab.validation.calls import Call
-    from precision_lab.validation.soundness.judge import Hypothesis
+    from precision_lab.validation.soundness import Hypothesis
 
     Floats = NDArray[np.float64]
 

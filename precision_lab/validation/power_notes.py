@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.validation.calls import Call
-    from precision_lab.validation.soundness.judge import Hypothesis
+    from precision_lab.validation.soundness import Hypothesis
 
 WIDER = (
     "its statistic needs the wider bound of Welford's updates, of scale-and-shift or of a mean"

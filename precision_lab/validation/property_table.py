@@ -11,7 +11,7 @@ import numpy as np
 
 from precision_lab.norm import Inputs, check
 from precision_lab.table import Table
-from precision_lab.validation.soundness.exact_values import Exact
+from precision_lab.validation.soundness import Exact
 from precision_lab.validation.verdict import Property
 
 if TYPE_CHECKING:

@@ -12,9 +12,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.plan import bound, emulate, plans
 from precision_lab.validation.elimination import Elimination, Rejection, explains, parts, rejections
-from precision_lab.validation.soundness.exact_values import Exact
-from precision_lab.validation.soundness.judge import Judgement
-from precision_lab.validation.soundness.schedules import ValueRange, last_cast
+from precision_lab.validation.soundness import Exact, Judgement, ValueRange, last_cast
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from precision_lab.kernels.running import Claim
     from precision_lab.norm import Inputs
     from precision_lab.plan import Plan
-    from precision_lab.validation.soundness.judge import Hypothesis
+    from precision_lab.validation.soundness import Hypothesis
 
     Floats = NDArray[np.float64]
 

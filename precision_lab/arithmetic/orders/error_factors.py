@@ -59,9 +59,9 @@ def kahan_factor(n: int, target: Format) -> float:
     return (alpha + beta * (1.0 + alpha) / (1.0 - beta)) * MARGIN
 
 
-def wider_factor(wide: Format, n: int, target: Format) -> float:
-    """The error factor of a sum in turn in `wide`, rounded once to `target`."""
+def wider_factor(higher: Format, n: int, target: Format) -> float:
+    """The error factor of a sum in turn in `higher`, rounded once to `target`."""
     if n <= 1:
         return 0.0
-    inner = chain_factor(n, n - 1, wide.unit_roundoff)
+    inner = chain_factor(n, n - 1, higher.unit_roundoff)
     return (inner + target.unit_roundoff * (1.0 + inner)) * MARGIN

@@ -31,11 +31,11 @@ APART = 4
 def laned(lanes: int, values: Values, arithmetic: Adder) -> Values:
     """Sum [rows, n]: lanes in turn, their halves onto each other, then what is left in turn."""
     parts = first(values)
-    whole = len(parts) - len(parts) % lanes
-    if whole == 0:
+    full = len(parts) - len(parts) % lanes
+    if full == 0:
         return in_turn(parts, arithmetic)
-    total = in_turn(parts[:whole].reshape(whole // lanes, lanes, len(values)), arithmetic)
-    return in_turn([halved(total, arithmetic), *parts[whole:]], arithmetic)
+    total = in_turn(parts[:full].reshape(full // lanes, lanes, len(values)), arithmetic)
+    return in_turn([halved(total, arithmetic), *parts[full:]], arithmetic)
 
 
 def laned_depth(lanes: int, n: int) -> int:
@@ -61,12 +61,12 @@ def fused_two_pass(x: Values, arithmetic: Fusing, _source: Format) -> tuple[Valu
 def _fused_squares(x: Values, arithmetic: Fusing) -> Values:
     """Σx² in 8 lanes, the square not rounded on its own, but for `APART` of the last."""
     parts = first(x)
-    whole = len(parts) - len(parts) % ORT_LANES
+    full = len(parts) - len(parts) % ORT_LANES
     total = np.zeros((ORT_LANES, len(x)), x.dtype)
-    for vector in parts[:whole].reshape(whole // ORT_LANES, ORT_LANES, len(x)):
+    for vector in parts[:full].reshape(full // ORT_LANES, ORT_LANES, len(x)):
         total = arithmetic.fma(vector, vector, total)
     total = halved(total, arithmetic)
-    left = parts[whole:]
+    left = parts[full:]
     apart = APART if len(left) >= APART else 0
     for element in left[:apart]:
         total = arithmetic.add(total, arithmetic.multiply(element, element))

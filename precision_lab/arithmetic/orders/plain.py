@@ -52,14 +52,14 @@ def _blocks(n: int) -> tuple[int, ...]:
 def _block_sum(values: Values, arithmetic: Adder) -> Values:
     """[..., n] with n <= 128: eight accumulators, joined in pairs, then what is left over."""
     n = values.shape[-1]
-    whole = n - n % PAIRWISE_LANES
+    full = n - n % PAIRWISE_LANES
     parts = first(values)
-    if whole == 0:
+    if full == 0:
         return in_turn(parts, arithmetic)
-    r = in_turn(parts[:whole].reshape(-1, PAIRWISE_LANES, *parts.shape[1:]), arithmetic)
+    r = in_turn(parts[:full].reshape(-1, PAIRWISE_LANES, *parts.shape[1:]), arithmetic)
     while len(r) > 1:
         r = arithmetic.add(r[0::2], r[1::2])
-    return in_turn(np.concatenate([r, parts[whole:]]), arithmetic)
+    return in_turn(np.concatenate([r, parts[full:]]), arithmetic)
 
 
 def pairwise(values: Values, arithmetic: Adder) -> Values:
@@ -100,7 +100,7 @@ def pairwise_depth(n: int) -> int:
 
 
 def _padded(values: Values, multiple: int) -> Values:
-    """Zeros at the end up to a whole multiple: adding one changes nothing."""
+    """Zeros at the end up to a multiple: adding one changes nothing."""
     return np.pad(values, [(0, 0), (0, -values.shape[-1] % multiple)])
 
 
@@ -158,7 +158,7 @@ def kahan(values: Values, arithmetic: Adder) -> Values:
     return total
 
 
-def wider(wide: Format, values: Values, arithmetic: Adder) -> Values:
+def wider(higher: Format, values: Values, arithmetic: Adder) -> Values:
     """Sum [rows, n] in turn in a wider format, rounded once."""
-    inner = arithmetic.widened(wide)
+    inner = arithmetic.widened(higher)
     return arithmetic.cast(sequential(inner.cast(values), inner))

@@ -82,14 +82,14 @@ def lanes(width: int, vector: int) -> Order:
     )
 
 
-def wider(wide: Format) -> Order:
-    """In turn in the wider format `wide`, then rounded once."""
+def wider(higher: Format) -> Order:
+    """In turn in the wider format `higher`, then rounded once."""
     return Order(
-        name=f"wider:{wide.name}",
-        description=f"in turn in a {wide.name} accumulator, rounded once at the end",
-        tree=partial(plain_orders.wider, wide),
+        name=f"wider:{higher.name}",
+        description=f"in turn in a {higher.name} accumulator, rounded once at the end",
+        tree=partial(plain_orders.wider, higher),
         depth=plain_orders.sequential_depth,
-        factor=partial(wider_factor, wide),
+        factor=partial(wider_factor, higher),
         additive=False,
     )
 
@@ -121,16 +121,16 @@ RULES = {
 
 def _parametrised(name: str) -> Order | None:
     """The order that a name with parameters stands for, if it is one."""
-    kind, colon, given = name.partition(":")
-    numbers = given.split("x")
-    whole = all(number.isascii() and number.isdigit() and int(number) for number in numbers)
+    kind, colon, parameters = name.partition(":")
+    numbers = parameters.split("x")
+    positive = all(number.isascii() and number.isdigit() and int(number) for number in numbers)
     match kind, len(numbers):
-        case "blocked", 1 if whole:
-            return blocked(int(given))
-        case "lanes", 2 if whole and int(numbers[0]).bit_count() == 1:
+        case "blocked", 1 if positive:
+            return blocked(int(parameters))
+        case "lanes", 2 if positive and int(numbers[0]).bit_count() == 1:
             return lanes(*map(int, numbers))
-        case "wider", 1 if given:
-            return wider(formats[given])
+        case "wider", 1 if parameters:
+            return wider(formats[parameters])
         case _ if colon and kind in RULES:
             raise InputError(f"no order {name!r}: write {RULES[kind]}")
         case _:

@@ -32,25 +32,25 @@ def cascade(values: Values, arithmetic: Adder) -> Values:
 
     Four accumulators take every fourth vector, each through a cascade of four levels; the vectors
     left over go to the first accumulator, and the others are added to it in turn. The elements
-    past the last whole vector are summed in turn, and the 8 lanes are added to that. Rows shorter
+    past the last full vector are summed in turn, and the 8 lanes are added to that. Rows shorter
     than a vector go the same way, an element for a vector.
     """
     parts, n = first(values), values.shape[-1]
     if n < LANES:
         return _accumulated(parts, arithmetic)
-    whole = n - n % LANES
-    lanes = _accumulated(parts[:whole].reshape(-1, LANES, len(values)), arithmetic)
-    return in_turn([*parts[whole:], *lanes], arithmetic)
+    full = n - n % LANES
+    lanes = _accumulated(parts[:full].reshape(-1, LANES, len(values)), arithmetic)
+    return in_turn([*parts[full:], *lanes], arithmetic)
 
 
 def _accumulated(parts: Values, arithmetic: Adder) -> Values:
     """Sum over the first axis with four accumulators."""
-    whole = len(parts) - len(parts) % ACCUMULATORS
-    if whole == 0:
+    full = len(parts) - len(parts) % ACCUMULATORS
+    if full == 0:
         return in_turn(parts, arithmetic)
-    dealt = parts[:whole].reshape(-1, ACCUMULATORS, *parts.shape[1:])
+    dealt = parts[:full].reshape(-1, ACCUMULATORS, *parts.shape[1:])
     head, *others = _cascaded(dealt, arithmetic)
-    return in_turn([head, *parts[whole:], *others], arithmetic)
+    return in_turn([head, *parts[full:], *others], arithmetic)
 
 
 def _cascaded(parts: Values, arithmetic: Adder) -> Values:
@@ -58,12 +58,12 @@ def _cascaded(parts: Values, arithmetic: Adder) -> Values:
     step = _step(len(parts))
     sums = []
     for _ in range(LEVELS - 1):
-        whole = len(parts) - len(parts) % step
-        if whole < len(parts):
-            sums.append(in_turn(parts[whole:], arithmetic))
-        if whole == 0:
+        full = len(parts) - len(parts) % step
+        if full < len(parts):
+            sums.append(in_turn(parts[full:], arithmetic))
+        if full == 0:
             break
-        blocks = parts[:whole].reshape(-1, step, *parts.shape[1:])
+        blocks = parts[:full].reshape(-1, step, *parts.shape[1:])
         parts = in_turn(np.moveaxis(blocks, 1, 0), arithmetic)
     else:
         sums.append(in_turn(parts, arithmetic))

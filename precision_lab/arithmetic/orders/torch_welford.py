@@ -65,7 +65,7 @@ class Layout(NamedTuple):
     vectors
         In a lane of each half.
     left
-        Elements past the last whole vector.
+        Elements past the last full vector.
     """
 
     halves: int
@@ -82,8 +82,8 @@ class Layout(NamedTuple):
     @property
     def sizes(self) -> list[int]:
         """Elements in each chunk of a lane of each half."""
-        whole, rest = divmod(self.vectors, CHUNK)
-        return [CHUNK] * whole + [rest] * (rest > 0)
+        full, rest = divmod(self.vectors, CHUNK)
+        return [CHUNK] * full + [rest] * (rest > 0)
 
 
 def chunked_welford(x: Values, arithmetic: Fusing, source: Format) -> tuple[Values, Values]:
@@ -91,7 +91,7 @@ def chunked_welford(x: Values, arithmetic: Fusing, source: Format) -> tuple[Valu
 
     Each lane runs Welford's recurrence over chunks of 16 vectors, both updates fused, 1/k a
     rounded factor. Chunks merge by Chan's rule as in a binary counter: two of a size make one of
-    the next. The elements past the last whole vector run on their own, with true divisions, and
+    the next. The elements past the last full vector run on their own, with true divisions, and
     the 8 lanes merge into them in turn.
 
     Parameters
@@ -111,9 +111,9 @@ def chunked_welford(x: Values, arithmetic: Fusing, source: Format) -> tuple[Valu
     """
     layout = Layout.of(x.shape[-1], source)
     parts = first(x)
-    whole = len(parts) - layout.left
-    moments = _left_over(parts[whole:], len(x), arithmetic, fused=source.name == "float16")
-    lanes = parts[:whole].reshape(layout.vectors, layout.halves, WELFORD_LANES, len(x))
+    full = len(parts) - layout.left
+    moments = _left_over(parts[full:], len(x), arithmetic, fused=source.name == "float16")
+    lanes = parts[:full].reshape(layout.vectors, layout.halves, WELFORD_LANES, len(x))
     empty = Moments(np.zeros(()), *2 * (np.zeros(lanes.shape[2:], lanes.dtype),))
 
     def merge(a: Moments, b: Moments) -> Moments:
@@ -164,9 +164,9 @@ def counted(runs: list[P], items: int, merge: Callable[[P, P], P], empty: P) -> 
 
 def _runs(lanes: Values, layout: Layout, arithmetic: Fusing) -> list[Moments]:
     """[vectors, halves, 8, rows] to the moments of each chunk, an entry a half."""
-    whole = len(lanes) - len(lanes) % CHUNK
-    chunks = np.moveaxis(lanes[:whole].reshape(whole // CHUNK, CHUNK, *lanes.shape[1:]), 1, 0)
-    moments = [_run(part, arithmetic) for part in (chunks, lanes[whole:, None]) if len(part)]
+    full = len(lanes) - len(lanes) % CHUNK
+    chunks = np.moveaxis(lanes[:full].reshape(full // CHUNK, CHUNK, *lanes.shape[1:]), 1, 0)
+    moments = [_run(part, arithmetic) for part in (chunks, lanes[full:, None]) if len(part)]
     mean, total = (np.concatenate(parts) for parts in zip(*moments, strict=True))
     sizes = np.asarray(layout.sizes, np.float64).reshape(-1, 1, 1)
     return [Moments(sizes, mean[:, half], total[:, half]) for half in range(layout.halves)]

@@ -8,3 +8,20 @@ one hypothesis for the whole run: the kind of statistic, and the rounding schedu
 """
 
 from __future__ import annotations
+
+from precision_lab.validation.soundness.allowance import Allowance
+from precision_lab.validation.soundness.exact_values import Exact
+from precision_lab.validation.soundness.judge import Hypothesis, Judgement, hypotheses
+from precision_lab.validation.soundness.schedules import Cast, ValueRange, last_cast, schedules
+
+__all__ = [
+    "Allowance",
+    "Cast",
+    "Exact",
+    "Hypothesis",
+    "Judgement",
+    "ValueRange",
+    "hypotheses",
+    "last_cast",
+    "schedules",
+]

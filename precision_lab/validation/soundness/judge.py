@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from precision_lab.validation.soundness.exact_values import Exact
 
 
-WIDE = 0.25
+LARGEST_SHARE = 0.25
 """How far from r, relative, roots are looked for that explain a row."""
 
 
@@ -100,14 +100,14 @@ class Judgement:
     exact: Exact
     y: Floats
     cast: Cast
-    _known: dict[object, Any] = field(default_factory=dict, init=False)
+    _cache: dict[object, Any] = field(default_factory=dict, init=False)
     """What two questions have in common."""
 
     def unexplained(self, hypothesis: Hypothesis) -> Mask:
         """[rows, elements]: outputs that no sound computation gives."""
         with np.errstate(all="ignore"):
             allowed = self._allowed(hypothesis)
-            source = self._own(hypothesis)
+            source = self._source_of_outputs(hypothesis)
             explained = self._meets(source, allowed, hypothesis)
             if not self.cast.format.infinities and self.cast.overflow == "ieee":
                 lost = np.isnan(self.y) & allowed.judged & ~explained
@@ -119,17 +119,17 @@ class Judgement:
 
     def _allowed(self, hypothesis: Hypothesis) -> Allowance:
         key = hypothesis.statistic, hypothesis.tiny
-        if key not in self._known:
-            self._known[key] = Allowance(self.exact, *key)
-        known: Allowance = self._known[key]
+        if key not in self._cache:
+            self._cache[key] = Allowance(self.exact, *key)
+        known: Allowance = self._cache[key]
         return known
 
-    def _own(self, hypothesis: Hypothesis) -> ValueRange:
+    def _source_of_outputs(self, hypothesis: Hypothesis) -> ValueRange:
         """The source of y itself."""
         key = hypothesis.schedule, hypothesis.tiny
-        if key not in self._known:
-            self._known[key] = self._source(hypothesis, self.y)
-        known: ValueRange = self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._source(hypothesis, self.y)
+        known: ValueRange = self._cache[key]
         return known
 
     def _source(self, hypothesis: Hypothesis, y: Floats) -> ValueRange:
@@ -188,11 +188,11 @@ class Judgement:
             error = np.full(len(unseen), np.nan)
             if rows.size:
                 d, bounds, reach, shift = self._root_bounds(hypothesis, allowed, rows)
-                wide = np.maximum(reach, WIDE)
+                limit = np.maximum(reach, LARGEST_SHARE)
                 if self.exact.inputs.norm.centred:
-                    low, high = roots.Strips.of(d, bounds, shift).shares(wide)
+                    low, high = roots.Strips.of(d, bounds, shift).shares(limit)
                 else:
-                    low, high = roots.without_mean(d, bounds, wide)
+                    low, high = roots.without_mean(d, bounds, limit)
                 error[rows] = np.where(low <= high, reach + (high - low), np.nan)
         return error
 
@@ -219,7 +219,7 @@ class Judgement:
     def _products(self, hypothesis: Hypothesis, allowed: Allowance) -> ValueRange:
         """Where (x − m̂)·r̂ lies, exactly computed from what a kernel held of m and r."""
         exact, unit = self.exact, 4 * UNIT
-        source = self._own(hypothesis)
+        source = self._source_of_outputs(hypothesis)
         size = np.abs(exact.normalised[0]) + allowed.normalised
         lost = (1 + exact.root) * hypothesis.tiny
         if not hypothesis.schedule.early:

@@ -86,7 +86,7 @@ class Strips:
         """[rows]: crossing by no more than this is none."""
         return np.asarray(SLACK * np.max(np.abs(self.d), -1, initial=0.0) + 2.0**-1000)
 
-    def some(self, rows: Mask | Index) -> Strips:
+    def take(self, rows: Mask | Index) -> Strips:
         """Some of the rows."""
         return Strips(self.d[rows], self.low[rows], self.high[rows], self.shift[rows])
 
@@ -115,7 +115,7 @@ class Strips:
         for _ in range(STEPS):
             if not open_.size:
                 break
-            part, slack = self.some(open_), self.slack[open_]
+            part, slack = self.take(open_), self.slack[open_]
             (left, fall), (right, rise) = part.crossed(ends[0]), part.crossed(ends[1])
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = (right - left + rise * (ends[0] - ends[1])) / (fall - rise)
@@ -125,12 +125,12 @@ class Strips:
             least = np.where(fall >= 0, left, np.where(rise <= 0, right, left + fall * step))
             place = np.where(fall >= 0, ends[0], np.where(rise <= 0, ends[1], place))
             value, slope = part.crossed(place)
-            lost, found = least > slack, value <= slack
-            wrong[open_[lost & ~found]] = True
-            inside[open_[found]] = place[found]
+            lost, explained = least > slack, value <= slack
+            wrong[open_[lost & ~explained]] = True
+            inside[open_[explained]] = place[explained]
             on_left = slope < 0
             ends = [np.where(on_left, place, ends[0]), np.where(on_left, ends[1], place)]
-            kept = ~(lost | found)
+            kept = ~(lost | explained)
             open_, ends = open_[kept], [end[kept] for end in ends]
         return wrong, inside
 

@@ -174,8 +174,8 @@ def _before_gain(cast: Cast, product: ValueRange, gain: Floats, tiny: float) -> 
 
     The product, and a gain of 1 + g, are computed in float32 or wider.
     """
-    wide = product.widened(2 * UNIT + SLACK, tiny)
-    return _ends(cast, cast.values_in(wide.over(gain).widened(SLACK)))
+    computed = product.widened(2 * UNIT + SLACK, tiny)
+    return _ends(cast, cast.values_in(computed.over(gain).widened(SLACK)))
 
 
 def _ends(cast: Cast, values: ValueRange) -> ValueRange:
