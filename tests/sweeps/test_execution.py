@@ -201,7 +201,7 @@ class TestFaults:
 SCRIPT = """
 import sys
 from importlib import import_module
-from test_sweep import LONG
+from test_execution import LONG
 room = import_module("precision_lab.sweeps.execution")
 room.COMMIT = 0.05
 room.run(LONG, sys.argv[1], jobs=int(sys.argv[2]), measure="standins:slow")
@@ -215,7 +215,7 @@ class TestKills:
     def start(self, path: Path) -> Iterator[Callable[[int], subprocess.Popen[bytes]]]:
         """Starts runs in processes of their own, as a user's script without a guard would."""
         started = []
-        search = [str(Path(__file__).parents[1]), *sys.path]
+        search = [str(Path(__file__).parent), *sys.path]
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(search),
             "STANDINS_FOLDER": str(path.parent / "processes"),

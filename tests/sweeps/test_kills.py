@@ -38,9 +38,10 @@ STEADY = [
 import sys
 from functools import partial
 from importlib import import_module
-room = import_module("precision_lab.sweeps.execution")
-room.run = partial(room.run, measure="standins:slow")
-room.COMMIT = 0.05
+execution = import_module("precision_lab.sweeps.execution")
+execution.COMMIT = 0.05
+face = import_module("precision_lab.sweeps")
+face.run = partial(execution.run, measure="standins:slow")
 from precision_lab.cli import run
 sys.exit(run(sys.argv[1:]))
 """,
