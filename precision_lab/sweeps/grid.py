@@ -19,7 +19,7 @@ from precision_lab.sweeps.axes import (
     known_steps,
     listed,
 )
-from precision_lab.sweeps.case import OWN, SELDOM, Case
+from precision_lab.sweeps.case import OMITTED_IF_EMPTY, OWN, Case
 
 # What is added where neither the sweep nor a capture says: a kernel has no default that is known.
 KERNEL_EPS = 1e-6
@@ -88,7 +88,7 @@ class Sweep(_Axes):
             axis.name: [axis.data(value) for value in values]
             for axis in AXES.values()
             for values in (self._values[axis.name],)
-            if axis.field not in SELDOM or values != axis.default_values
+            if axis.field not in OMITTED_IF_EMPTY or values != axis.default_values
         }
 
     def cases(self) -> tuple[Case, ...]:

@@ -17,7 +17,7 @@ from precision_lab.processes import processes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from precision_lab.sweeps.dealing import Numbered
+    from precision_lab.sweeps.scheduling import Numbered
 
 # Cases that a worker has at hand: the one it measures, and one so that it never waits.
 _AHEAD = 2

@@ -26,7 +26,7 @@ import dataclasses, importlib
 from precision_lab.sweeps import axes, case, grid
 from precision_lab.table import Table
 
-case.SELDOM = (*case.SELDOM, "shift")
+case.OMITTED_IF_EMPTY = (*case.OMITTED_IF_EMPTY, "shift")
 case.Case = dataclasses.make_dataclass(
     "Case", [("shift", float, 0.0)], bases=(case.Case,), frozen=True, kw_only=True
 )
@@ -37,7 +37,7 @@ row = axes.Axis(
 axes.AXES = Table("axis", [*axes.AXES.values(), row])
 axes.at_level.__globals__["AXES"] = axes.AXES
 importlib.reload(grid)
-from precision_lab.sweeps.config import config_of
+from precision_lab.sweeps.config.sweep_file import config_of
 
 plain, added = grid.Sweep(plans=["late", "early"]), grid.Sweep(
     plans=["late", "early"], shifts=[0.0, 1.5]

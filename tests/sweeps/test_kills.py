@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from precision_lab.sweeps.dealing import CHUNK
 from precision_lab.sweeps.execution import MEASURE, cases_of, run
 from precision_lab.sweeps.results.exporting import export
 from precision_lab.sweeps.results.merging import merge
+from precision_lab.sweeps.scheduling import CHUNK
 
 TEXT = """
 version = 1
