@@ -38,7 +38,8 @@ def digest(*arrays):
 
 for format in ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2"):
     for hidden in (1, 7, 280, 769):
-        x = formats[format].cast(make_inputs("normal", hidden=hidden, rows=4, seed=1), overflow="saturate")
+        x = make_inputs("normal", hidden=hidden, rows=4, seed=1)
+        x = formats[format].cast(x, overflow="saturate")
         w, b = formats[format].cast(make_inputs("uniform", hidden=hidden, rows=2, seed=2))
         for norm in norms:
             exact = truth(norm, x, w, b, eps=1e-6)

@@ -257,7 +257,8 @@ class TestReading:
                 inner
                 for node in ast.walk(tree)
                 if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-                for inner in ast.walk(node)
+                for statement in node.body
+                for inner in ast.walk(statement)
             }
             nodes = [node for node in ast.walk(tree) if node not in for_types]
             expected = {
@@ -305,5 +306,6 @@ def expected_text(source):
         if string and isinstance(node.value.value, str):
             lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+            end = node.body[-1].end_lineno
+            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())

@@ -42,14 +42,14 @@ def command(
     an analysis failed; one whose optional package is missing says so on its page and is no failure.
     """
     from precision_lab.report import report
-    from precision_lab.sweeps import show
+    from precision_lab.sweeps import show_progress
 
     result = report(
         analyses,
         out=out,
         full=full,
         jobs=jobs,
-        progress=partial(show, quiet=quiet),
+        progress=partial(show_progress, quiet=quiet),
         notice=None if quiet else partial(click.echo, err=True),
     )
     if as_json:

@@ -7,7 +7,7 @@ from precision_lab.cli.meanings import meanings
 from precision_lab.norm import ErrorReport
 from precision_lab.plan import STEPS, SWITCHES, Plan
 from precision_lab.sweeps import ERRORS, PLACES, Case
-from precision_lab.sweeps.results import CASE
+from precision_lab.sweeps.results import CASE_FIELDS
 
 INPUTS = {
     "input": "The family or the capture.",
@@ -74,7 +74,7 @@ def result_columns() -> dict[str, str]:
     """Every column of a table of results with its meaning; ``<name>`` stands for several names."""
     case, report, plan = meanings(Case), meanings(ErrorReport), meanings(Plan)
     apart = ("plan", "kernel", "parameters", *PLACES)
-    named = {name: case.get(name, "") for name in CASE if name not in apart}
+    named = {name: case.get(name, "") for name in CASE_FIELDS if name not in apart}
     told = {**{name: report.get(name, "") for name in ERRORS}, "rows_lost": LOST}
     errors = {
         **{f"arithmetic_{name}": text for name, text in told.items()},

@@ -61,7 +61,7 @@ def command(
     each kernel that failed is named: exit code 2 if all of them raised or gave no output, 1 if one
     ended its process or hung.
     """
-    from precision_lab.sweeps import CaseError, run, show
+    from precision_lab.sweeps import CaseError, run, show_progress
     from precision_lab.sweeps.config import read_config
     from precision_lab.sweeps.results import OtherResultsError
 
@@ -69,7 +69,7 @@ def command(
     found = read_config(config, many=yes)
     path = Path(out or f"{found.name}{SUFFIX}")
     try:
-        with show(found.name, quiet=quiet) as progress:
+        with show_progress(found.name, quiet=quiet) as progress:
             done = run(
                 found.sweep,
                 path,

@@ -91,7 +91,7 @@ def report(
     jobs
         Processes that measure; by default one a core.
     progress
-        From a label, a context that shows progress: `precision_lab.sweeps.progress.show`.
+        From a label, a context that shows progress: `precision_lab.sweeps.show_progress`.
     notice
         Called with one line where earlier results are moved aside.
 

@@ -109,7 +109,7 @@ def _digest(rows: Any) -> str:
 
 def main(names: Sequence[str]) -> int:
     """Measure each analysis named and keep its rows; give the exit code."""
-    from precision_lab.sweeps import show
+    from precision_lab.sweeps import show_progress
 
     if not names:
         sys.stderr.write("usage: python -m precision_lab.report NAME …\n")
@@ -117,7 +117,7 @@ def main(names: Sequence[str]) -> int:
     try:
         for name in names:
             analysis = library.load(name)
-            with show(name) as progress:
+            with show_progress(name) as progress:
                 rows, versions = measure(analysis, progress)
             sys.stdout.write(f"{keep(analysis, rows, versions)}: {len(rows)} rows\n")
     except InputError as error:

@@ -10,8 +10,8 @@ from precision_lab.sweeps.case import PLACES, Case
 from precision_lab.sweeps.execution import MOST_JOBS, read_results, run, sweep
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.measurement import ERRORS
-from precision_lab.sweeps.outcomes import CaseError, Failed, Run
-from precision_lab.sweeps.progress import Progress, show
+from precision_lab.sweeps.progress_display import Progress, show_progress
+from precision_lab.sweeps.run_summary import CaseError, Failed, Run
 from precision_lab.sweeps.sources import captured, family
 
 __all__ = [
@@ -28,6 +28,6 @@ __all__ = [
     "family",
     "read_results",
     "run",
-    "show",
+    "show_progress",
     "sweep",
 ]

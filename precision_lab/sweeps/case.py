@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # The gain and the bias that a layer was captured with.
 OWN = "own"
 # Fields that a case's identity lacks where they are empty.
-SELDOM = ("exact", "against", "kernel")
+OMITTED_IF_EMPTY = ("exact", "against", "kernel")
 # Where things lie on this machine: no number depends on it.
 PLACES = ("path", "where")
 
@@ -109,7 +109,7 @@ class Case:
         return {
             name: value
             for name, value in self.record.items()
-            if name not in PLACES and (value or name not in SELDOM)
+            if name not in PLACES and (value or name not in OMITTED_IF_EMPTY)
         }
 
     @cached_property
@@ -118,7 +118,7 @@ class Case:
         return canonical.digest(self.identity)
 
     @cached_property
-    def made(self) -> tuple[Any, ...]:
+    def unrounded_inputs(self) -> tuple[Any, ...]:
         """What the inputs before rounding depend on; cases that share it share them."""
         return (
             self.source, tuple(self.parameters.items()), self.seed, self.rows, self.hidden,
@@ -126,9 +126,16 @@ class Case:
         )  # fmt: skip
 
     @cached_property
-    def stored(self) -> tuple[Any, ...]:
+    def rounded_inputs(self) -> tuple[Any, ...]:
         """What the inputs in their formats depend on, and with them their truth."""
-        return self.norm, *self.made, self.format, self.weight_format, self.scale, self.eps
+        return (
+            self.norm,
+            *self.unrounded_inputs,
+            self.format,
+            self.weight_format,
+            self.scale,
+            self.eps,
+        )
 
     @property
     def text(self) -> str:

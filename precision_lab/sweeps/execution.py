@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError, whole
-from precision_lab.sweeps import dealing
-from precision_lab.sweeps.case import Case
-from precision_lab.sweeps.dealing import Deal
+from precision_lab.sweeps import scheduling
 from precision_lab.sweeps.grid import Sweep
-from precision_lab.sweeps.outcomes import CaseError, Failed, KernelError, Run, error_of
-from precision_lab.sweeps.results import frames, reader
-from precision_lab.sweeps.results.frames import frame
+from precision_lab.sweeps.results import flattening, reader
+from precision_lab.sweeps.results.flattening import frame
 from precision_lab.sweeps.results.reader import Row
 from precision_lab.sweeps.results.store import Store
-from precision_lab.sweeps.sources import Source
+from precision_lab.sweeps.run_summary import Run, case_error
+from precision_lab.sweeps.scheduling import Schedule
 from precision_lab.sweeps.worker import answer, measure_named
 from precision_lab.sweeps.workers import Workers
 from precision_lab.versions import versions
@@ -32,22 +30,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from precision_lab.sweeps.progress import Progress
-
-__all__ = [
-    "Case",
-    "CaseError",
-    "Failed",
-    "KernelError",
-    "Run",
-    "Source",
-    "Sweep",
-    "cases_of",
-    "frame",
-    "read_results",
-    "run",
-    "sweep",
-]
+    from precision_lab.sweeps.case import Case
+    from precision_lab.sweeps.progress_display import Progress
 
 # A grid, several, or one that is written down.
 Written: TypeAlias = "Sweep | Iterable[Sweep] | str | os.PathLike[str] | Mapping[str, Any]"
@@ -80,7 +64,7 @@ def sweep(
         Processes that measure. The rows are the same for any number. With one, plans are measured
         in this process, and kernels in another, so that one that crashes costs its own cases alone.
     progress
-        Called with the number of cases done and of all cases, as `progress.show` gives it.
+        Called with the number of cases done and of all cases, as `show_progress` gives it.
 
     Returns
     -------
@@ -98,7 +82,7 @@ def sweep(
     StoppedError
         The disk is full; the same call goes on from what is saved.
     """
-    with _filled(config, path, jobs=jobs, progress=progress) as (store, _):
+    with _filled_store(config, path, jobs=jobs, progress=progress) as (store, _):
         return frame(store.rows())
 
 
@@ -128,7 +112,9 @@ def run(
     -------
     Run
     """
-    with _filled(config, path, jobs=jobs, progress=progress, shard=shard, measure=measure) as (
+    with _filled_store(
+        config, path, jobs=jobs, progress=progress, shard=shard, measure=measure
+    ) as (
         _,
         done,
     ):
@@ -144,7 +130,7 @@ def read_results(path: str | os.PathLike[str]) -> pd.DataFrame:
         There is no such file, or it holds something else.
     """
     with reader.opened(path) as results:
-        return frames.table(frames.flat_rows(results))
+        return flattening.data_frame(flattening.flat_rows(results))
 
 
 def cases_of(config: Written) -> tuple[Case, ...]:
@@ -175,7 +161,7 @@ def _grids(config: Written) -> list[Sweep]:
 
 
 @contextmanager
-def _filled(
+def _filled_store(
     config: Written,
     path: str | os.PathLike[str] | None,
     *,
@@ -188,36 +174,42 @@ def _filled(
     jobs = whole("jobs", jobs, 1, MOST_JOBS)
     grids = _grids(config)
     cases = cases_of(grids)
-    apart = _apart(grids, path, jobs=jobs)
-    wanted = dealing.shard(list(enumerate(cases)), *shard)
+    in_workers = _uses_processes(grids, path, jobs=jobs)
+    wanted = scheduling.shard(list(enumerate(cases)), *shard)
     digest = hashlib.sha256("\n".join(case.key for case in cases).encode("ascii")).hexdigest()
     with Store(
         path, sweep=digest, cases=len(cases), config=[grid.record for grid in grids]
     ) as store:
-        deal = Deal(store, wanted, jobs)
+        schedule = Schedule(store, wanted, jobs)
         report = progress or (lambda _done, _total: None)
-        report(deal.before, len(wanted))
+        report(schedule.finished_before, len(wanted))
         measured = 0
         failed: list[dict[str, Any]] = []
-        if deal.left:
-            replies = _together(deal, measure, jobs) if apart else _alone(deal, measure)
+        if schedule.unfinished:
+            replies = (
+                _measure_in_workers(schedule, measure, jobs)
+                if in_workers
+                else _measure_here(schedule, measure)
+            )
             # Closed at once when something is raised, so that no worker outlives this call.
             with closing(replies):
-                measured, failed = _save(replies, store, dict(wanted), deal, report)
+                measured, failed = _save(replies, store, dict(wanted), schedule, report)
         done = Run(
             cases=len(cases),
             wanted=len(wanted),
-            before=deal.before,
+            before=schedule.finished_before,
             measured=measured,
-            elsewhere=deal.elsewhere,
+            elsewhere=schedule.finished_elsewhere,
             sweep=digest,
         )
         if failed:
-            raise error_of(failed, dict(wanted), done)
+            raise case_error(failed, dict(wanted), done)
         yield store, done
 
 
-def _apart(grids: Iterable[Sweep], path: str | os.PathLike[str] | None, *, jobs: int) -> bool:
+def _uses_processes(
+    grids: Iterable[Sweep], path: str | os.PathLike[str] | None, *, jobs: int
+) -> bool:
     """Whether cases are measured in processes of their own."""
     kernels = [kernel for grid in grids for kernel in grid.kernels]
     here = next((kernel for kernel in kernels if kernel.lives_here), None)
@@ -236,7 +228,7 @@ def _save(
     replies: Iterable[dict[str, Any] | None],
     store: Store,
     cases: Mapping[int, Case],
-    deal: Deal,
+    schedule: Schedule,
     report: Progress,
 ) -> tuple[int, list[dict[str, Any]]]:
     """Save the rows of the replies, a batch a fraction of a second; None is a pause.
@@ -244,10 +236,10 @@ def _save(
     Returns
     -------
     measured, failed
-        How many there were, and the replies that tell of an error.
+        How many there were, and the replies that report an error.
     """
     made_by = canonical.encode(versions())
-    measured, told, saved = 0, deal.before, time.monotonic()
+    measured, reported, saved = 0, schedule.finished_before, time.monotonic()
     failed: list[dict[str, Any]] = []
     batch: list[Row] = []
     try:
@@ -258,10 +250,10 @@ def _save(
                 else:
                     batch.append(_row(cases[reply["position"]], reply, made_by))
                     measured += 1
-            done = deal.before + deal.elsewhere + measured + len(failed)
-            if done != told:
+            done = schedule.finished_before + schedule.finished_elsewhere + measured + len(failed)
+            if done != reported:
                 report(done, len(cases))
-                told = done
+                reported = done
             if batch and (reply is None or time.monotonic() - saved >= COMMIT):
                 # Emptied first: rows that could not be saved are not tried again below.
                 batch, rows = [], batch
@@ -271,7 +263,7 @@ def _save(
         # Also on Ctrl-C: what is measured is kept.
         if batch:
             store.add(batch)
-    if told != len(cases) and not failed:
+    if reported != len(cases) and not failed:
         # Others finished the last ones.
         report(len(cases), len(cases))
     return measured, failed
@@ -288,17 +280,19 @@ def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> Row:
     )
 
 
-def _alone(deal: Deal, measure: str) -> Generator[dict[str, Any] | None]:
+def _measure_here(schedule: Schedule, measure: str) -> Generator[dict[str, Any] | None]:
     """Measure in this process."""
     measure_case = measure_named(measure)
-    for chunk in deal:
+    for chunk in schedule:
         for position, case in chunk:
             yield answer(position, case, measure_case)
 
 
-def _together(deal: Deal, measure: str, jobs: int) -> Generator[dict[str, Any] | None]:
+def _measure_in_workers(
+    schedule: Schedule, measure: str, jobs: int
+) -> Generator[dict[str, Any] | None]:
     """Measure in worker processes."""
-    with Workers(measure, jobs, deal) as workers:
+    with Workers(measure, jobs, schedule) as workers:
         yield from workers.answers(idle=COMMIT)
         # What is measured is saved before the workers end, however long that takes.
         yield None

@@ -21,7 +21,7 @@ from precision_lab.norm import ErrorReport, Truth, differences, errors, outputs_
 from precision_lab.numbers import Format, formats
 from precision_lab.plan import STEPS
 from precision_lab.sweeps.case import OWN
-from precision_lab.sweeps.computed import of_case, other_of_case
+from precision_lab.sweeps.case_outputs import compute_other_outputs, compute_outputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,25 +85,25 @@ def measure(case: Case) -> dict[str, Any]:
     made = made_tensors(case)
     stored = _stored(made, formats[case.format], formats[case.weight_format], case.scale)
     inputs = stored.x, stored.gain, stored.bias
-    computed = of_case(case, *inputs, eps=stored.eps)
-    y, output, held = computed.y, computed.format, computed.values
-    exact = _truth(case.norm, stored, computed.offset)
-    whole = _truth(case.norm, made, computed.offset)
-    arithmetic = errors(y, exact, format=output, rounded=computed.rounded)
-    total = errors(y, whole, format=output, rounded=computed.rounded)
-    other = other_of_case(case, *inputs, eps=stored.eps)
+    outputs = compute_outputs(case, *inputs, eps=stored.eps)
+    y, output, values = outputs.y, outputs.format, outputs.values
+    exact = _truth(case.norm, stored, outputs.offset)
+    unrounded_truth = _truth(case.norm, made, outputs.offset)
+    arithmetic = errors(y, exact, format=output, rounded=outputs.rounded)
+    total = errors(y, unrounded_truth, format=output, rounded=outputs.rounded)
+    other = compute_other_outputs(case, *inputs, eps=stored.eps)
     return {
         "output_format": output.name,
         **_errors("arithmetic", arithmetic),
-        "arithmetic_rows_lost": _rows_lost(held, exact, output),
+        "arithmetic_rows_lost": _rows_lost(values, exact, output),
         **_errors("total", total),
-        "total_rows_lost": _rows_lost(held, whole, output),
-        **_bounds(computed.limits, held, exact, output, arithmetic),
-        **_overflows(computed.trace),
+        "total_rows_lost": _rows_lost(values, unrounded_truth, output),
+        **_bounds(outputs.limits, values, exact, output, arithmetic),
+        **_overflows(outputs.trace),
         **_sizes(made),
         "scale_exponent": stored.exponent,
-        **differences(held, other, output),
-        "outputs_digest": outputs_digest(held),
+        **differences(values, other, output),
+        "outputs_digest": outputs_digest(values),
         **_worst(arithmetic, stored),
     }
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from precision_lab.processes import Frame
-    from precision_lab.sweeps.dealing import Numbered
+    from precision_lab.sweeps.scheduling import Numbered
 
     Answers = queue.SimpleQueue[tuple[Any, Frame | None]]
 

@@ -16,7 +16,7 @@ import pytest
 from precision_lab import report as room
 from precision_lab.report.build import ReportResult
 from precision_lab.report.page import Page
-from precision_lab.sweeps.progress import show
+from precision_lab.sweeps.progress_display import show_progress
 from precision_lab.sweeps.results.file import StoppedError
 
 
@@ -143,13 +143,13 @@ class BrokenTerminal(Broken):
 def test_progress_that_cannot_be_shown_is_no_error(monkeypatch, stream):
     """A closed, absent or broken stream leaves what is measured alone."""
     monkeypatch.setattr(sys, "stderr", None)
-    with show("label", stream=stream) as progress:
+    with show_progress("label", stream=stream) as progress:
         progress(1, 3)
         progress(3, 3)
     if stream is not None:
         closed = io.StringIO()
         closed.close()
-        with show("label", stream=closed) as progress:
+        with show_progress("label", stream=closed) as progress:
             progress(1, 1)
 
 

@@ -24,11 +24,11 @@ from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError
 from precision_lab.sweeps.execution import cases_of, run
 from precision_lab.sweeps.grid import Sweep
-from precision_lab.sweeps.outcomes import CaseError
-from precision_lab.sweeps.progress import show
+from precision_lab.sweeps.progress_display import show_progress
 from precision_lab.sweeps.results.file import StoppedError
 from precision_lab.sweeps.results.reader import read
 from precision_lab.sweeps.results.store import Store
+from precision_lab.sweeps.run_summary import CaseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -329,7 +329,7 @@ class TestProgress:
         now = [0.0]
         monkeypatch.setattr(time, "monotonic", lambda: now[0])
         stream = io.StringIO()
-        with show("grid", stream=stream) as progress:
+        with show_progress("grid", stream=stream) as progress:
             for done in range(100, 201):
                 progress(done, 200)
                 now[0] += 0.125
@@ -345,7 +345,7 @@ class TestProgress:
         """On a terminal: a bar with the count, the rate and the time left."""
         stream = io.StringIO()
         stream.isatty = lambda: True
-        with show("grid", stream=stream) as progress:
+        with show_progress("grid", stream=stream) as progress:
             for done in range(100, 201):
                 progress(done, 200)
                 time.sleep(0.002)
@@ -356,10 +356,10 @@ class TestProgress:
 
     def test_silence(self, capsys):
         """Nothing when asked, or when there is nothing to do."""
-        with show("grid", quiet=True) as progress:
+        with show_progress("grid", quiet=True) as progress:
             progress(0, 9)
             progress(9, 9)
-        with show("grid") as progress:
+        with show_progress("grid") as progress:
             progress(9, 9)
         captured = capsys.readouterr()
         assert "grid: 9 of 9 cases were done before\n" == captured.err

@@ -28,9 +28,9 @@ from precision_lab.sweeps import workers
 from precision_lab.sweeps.execution import read_results, run, sweep
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.measurement import measure
-from precision_lab.sweeps.outcomes import CaseError
 from precision_lab.sweeps.results.exporting import export
 from precision_lab.sweeps.results.merging import merge
+from precision_lab.sweeps.run_summary import CaseError
 from precision_lab.sweeps.sources import captured
 
 SMALL = {"hidden": 9, "rows": 2, "eps": 1e-5}

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from precision_lab.sweeps.dealing import CHUNK
 from precision_lab.sweeps.execution import MEASURE, cases_of, run
 from precision_lab.sweeps.results.exporting import export
 from precision_lab.sweeps.results.merging import merge
+from precision_lab.sweeps.scheduling import CHUNK
 
 TEXT = """
 version = 1
@@ -38,9 +38,10 @@ STEADY = [
 import sys
 from functools import partial
 from importlib import import_module
-room = import_module("precision_lab.sweeps.execution")
-room.run = partial(room.run, measure="standins:slow")
-room.COMMIT = 0.05
+execution = import_module("precision_lab.sweeps.execution")
+execution.COMMIT = 0.05
+face = import_module("precision_lab.sweeps")
+face.run = partial(execution.run, measure="standins:slow")
 from precision_lab.cli import run
 sys.exit(run(sys.argv[1:]))
 """,

@@ -273,7 +273,7 @@ class TestEveryCase:
 
     def test_a_bound_that_is_too_small_is_seen(self, monkeypatch):
         """The count of elements past their bound can be other than 0."""
-        module = importlib.import_module("precision_lab.sweeps.computed")
+        module = importlib.import_module("precision_lab.sweeps.case_outputs")
         monkeypatch.setattr(module, "bound", lambda x, *_, **__: np.full(x.shape, 1e-4))
         assert 0 < measure(only())["bound_exceeded"]
 

@@ -14,32 +14,24 @@ import msgspec
 
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.inputs import captures, families, looks_like_path
+from precision_lab.sweeps.axes import AXES, Names, Numbers, at_level
 from precision_lab.sweeps.case import OWN
-from precision_lab.sweeps.config.kinds import (
-    Counts,
-    Names,
-    Numbers,
-    at,
-    checked,
-    convert,
-    items,
-    real,
-)
-from precision_lab.sweeps.grid import CHECKS
+from precision_lab.sweeps.config.kinds import at, checked, convert, items, real
 from precision_lab.sweeps.sources import Source, captured, family
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-AXES: list[tuple[str, Any, Any]] = [
-    ("seed", Counts | None, None),
-    ("gain", Names | None, None),
-    ("bias", Names | None, None),
+MADE = at_level("made")
+# Axes that an entry may have for itself, under the name of one of their values.
+OWN_AXES = [axis for axis in AXES.values() if axis.of_source]
+OWN_KEYS: list[tuple[str, Any, Any]] = [
+    (axis.field, axis.written | None, None) for axis in OWN_AXES
 ]
 CaptureTable: Any = msgspec.defstruct(
     "CaptureTable",
-    [("capture", Names), ("layers", Names | None, None), *AXES],
+    [("capture", Names), ("layers", Names | None, None), *OWN_KEYS],
     frozen=True,
     kw_only=True,
 )
@@ -49,7 +41,7 @@ CaptureTable: Any = msgspec.defstruct(
 def family_table(name: str) -> Any:
     """The keys of a family's table, which follow the parameters that it has."""
     parameters = [(key, Numbers | None, None) for key in families[name].parameters]
-    fields: list[Any] = [("family", Names), *AXES, *parameters]
+    fields: list[Any] = [("family", Names), *OWN_KEYS, *parameters]
     return msgspec.defstruct("FamilyTable", fields, frozen=True, kw_only=True)
 
 
@@ -71,20 +63,15 @@ class InputGrid:
     source: Source
     parameters: dict[str, list[float]] = dataclasses.field(default_factory=dict)
 
-    def count(self, *, seeds: int, gains: int, biases: int, shapes: int) -> int:
-        """How many tensors there are, given the lengths of the sweep's own axes."""
+    def count(self, axes: Mapping[str, Sequence[Any]]) -> int:
+        """How many tensors there are, given the values of the sweep's axes."""
         source = self.source
+        own = {axis.name: len(getattr(source, axis.name)) for axis in OWN_AXES}
         if source.kind == "capture":
             layers = len(source.layers or source.capture().layers)
-            own = (source.seeds, source.gains, source.biases)
-            return layers * math.prod(len(values) or 1 for values in own)
-        return (
-            math.prod(len(values) for values in self.parameters.values())
-            * (len(source.seeds) or seeds)
-            * (len(source.gains) or gains)
-            * (len(source.biases) or biases)
-            * shapes
-        )
+            return layers * math.prod(length or 1 for length in own.values())
+        lengths = [own.get(axis.name) or len(axes[axis.name]) for axis in MADE]
+        return math.prod([*lengths, *map(len, self.parameters.values())])
 
     def sources(self) -> Iterator[Source]:
         """Each source that the entry stands for."""
@@ -124,7 +111,7 @@ def _grids(value: Any, place: str, folder: Path) -> Iterator[InputGrid]:
     elif "capture" in value:
         yield from _captures(value, place, folder)
     else:
-        keys = ["family", "capture", *(name for name, _, _ in AXES), "layers"]
+        keys = ["family", "capture", *(axis.field for axis in OWN_AXES), "layers"]
         for key in value:
             if key not in keys:
                 with at(place):
@@ -157,10 +144,10 @@ def _captures(value: dict[str, Any], place: str, folder: Path) -> Iterator[Input
 def _axes(table: Any, place: str, *, own: bool = False) -> dict[str, tuple[Any, ...]]:
     """The axes of the entry alone; a capture may name its own gain and bias too."""
     found = {}
-    for key, axis in (("seed", "seeds"), ("gain", "gains"), ("bias", "biases")):
-        if (given := getattr(table, key)) is not None:
-            check = partial(_own_or, CHECKS[axis]) if own else CHECKS[axis]
-            found[axis] = tuple(checked(given, check, f"{place}.{key}"))
+    for axis in OWN_AXES:
+        if (given := getattr(table, axis.field)) is not None:
+            check = partial(_own_or, axis.check) if own else axis.check
+            found[axis.name] = tuple(checked(given, check, f"{place}.{axis.field}"))
     return found
 
 

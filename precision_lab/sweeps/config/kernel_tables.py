@@ -11,7 +11,8 @@ import msgspec
 from precision_lab.exceptions import InputError
 from precision_lab.kernels.running import RemoteFinder
 from precision_lab.plan import plans
-from precision_lab.sweeps.config.kinds import Names, at, checked, convert, items, real
+from precision_lab.sweeps.axes import Names  # noqa: TC001 - msgspec reads it
+from precision_lab.sweeps.config.kinds import at, checked, convert, items, real
 
 if TYPE_CHECKING:
     from pathlib import Path

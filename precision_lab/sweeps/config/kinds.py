@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
-
-# A lone value is a list of one. Numbers may be text, for hexadecimal.
-Names: TypeAlias = str | list[str]
-Counts: TypeAlias = int | list[int]
-Numbers: TypeAlias = float | str | list[float | str]
-Tables: TypeAlias = str | dict[str, Any] | list[str | dict[str, Any]]
 
 MISMATCH = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
 WANTED = {

@@ -14,7 +14,8 @@ import msgspec
 from precision_lab.exceptions import InputError
 from precision_lab.plan import SWITCHES, Plan, plans
 from precision_lab.plan import checked as switch_value
-from precision_lab.sweeps.config.kinds import Names, at, checked, convert, items
+from precision_lab.sweeps.axes import Names
+from precision_lab.sweeps.config.kinds import at, checked, convert, items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import stat
 import tomllib
@@ -13,69 +14,43 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from precision_lab.exceptions import InputError
-from precision_lab.plan import STEPS, can_run, computes, steps_of
-from precision_lab.sweeps.case import OWN
+from precision_lab.plan import can_run
+from precision_lab.sweeps.axes import AXES, Axis, Tables, at_level, known_steps, scales_of
 from precision_lab.sweeps.config.input_tables import InputGrid, input_grids
 from precision_lab.sweeps.config.kernel_tables import kernels
-from precision_lab.sweeps.config.kinds import (
-    Counts,
-    Names,
-    Numbers,
-    Tables,
-    at,
-    checked,
-    convert,
-    real,
-)
+from precision_lab.sweeps.config.kinds import at, checked, convert
 from precision_lab.sweeps.config.plan_tables import PlanGrid, multiplied_out, plan_grids
-from precision_lab.sweeps.grid import CHECKS, Sweep, scales_of
+from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.kernel_limits import check_limits
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 VERSION = 1
 # Cases of the largest grid that is run without being asked twice.
 MANY = 1_000_000
 # Bytes of the largest file: a sweep is written by hand.
 LIMIT = 1 << 20
-# Keys whose values the axis of the same name checks, and none else.
-AXES = (
-    "norm",
-    "formats",
-    "hidden",
-    "rows",
-    "seeds",
-    "gains",
-    "biases",
-    "scales",
-    "exact",
-    "against",
-)
 NAME = re.compile(r"[^\W_][\w .+-]{0,99}(?<![ .])")
 
 
-class SweepFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of a sweep file, and what stands for those that are left out."""
-
-    version: int | None = None
-    name: str = ""
-    norm: Names = "rms"
-    plans: Tables | None = None
-    kernels: Tables | None = None
-    formats: Names = "bfloat16"
-    weight_formats: Names | None = None
-    eps: Numbers | None = None
-    inputs: Tables = "normal"
-    hidden: Counts = 1024
-    rows: Counts = 16
-    seeds: Counts = 0
-    gains: Names = "random"
-    biases: Names = "none"
-    scales: Names = "none"
-    exact: Names = "none"
-    against: Names = "none"
+# Its keys follow the axes that sweeps have.
+SweepFile: Any = msgspec.defstruct(
+    "SweepFile",
+    [
+        ("version", int | None, None),
+        ("name", str, ""),
+        *(
+            (axis.name, axis.written | None, None)
+            if axis.default in (None, ())
+            else (axis.name, axis.written, axis.default)
+            for axis in AXES.values()
+        ),
+    ],
+    frozen=True,
+    kw_only=True,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,12 +150,11 @@ def config_of(
     file = convert(data, SweepFile, "")
     if file.name and not NAME.fullmatch(file.name):
         raise InputError(f"name is {file.name!r}: give a plain file name, without folders")
-    axes = {key: checked(getattr(file, key), CHECKS[key], key) for key in AXES}
-    axes["eps"] = [None] if file.eps is None else checked(file.eps, _eps, "eps")
-    weights = file.weight_formats
-    axes["weight_formats"] = (
-        [None] if weights is None else checked(weights, CHECKS["weight_formats"], "weight_formats")
-    )
+    axes = {
+        name: checked(getattr(file, name), _reader(axis), name)
+        for name, axis in AXES.items()
+        if axis.written is not Tables
+    }
     axes["kernels"] = [] if file.kernels is None else kernels(file.kernels, folder)
     only_kernels = file.plans is None and axes["kernels"]
     plan_axis = [] if only_kernels else plan_grids("late" if file.plans is None else file.plans)
@@ -200,32 +174,25 @@ def config_of(
     )
 
 
-def _eps(value: float | str) -> float | None:
-    """An eps; None is the capture's own, or the plan's."""
-    found: float | None = None if value == OWN else CHECKS["eps"](real(value))
-    return found
+def _reader(axis: Axis) -> Callable[[Any], Any]:
+    """What makes a value of an axis of one in the file."""
+    read, check = axis.read, axis.check
+    return check if read is None else lambda value: check(read(value))
 
 
 def _most(axes: Mapping[str, list[Any]], plans: list[PlanGrid], inputs: list[InputGrid]) -> int:
     """The number of combinations, without making any."""
-    tensors = sum(
-        grid.count(
-            seeds=len(axes["seeds"]),
-            gains=len(axes["gains"]),
-            biases=len(axes["biases"]),
-            shapes=len(axes["rows"]) * len(axes["hidden"]),
-        )
-        for grid in inputs
-    )
     scaled = sum(len(scales_of(format, axes["scales"])) for format in axes["formats"])
+    others = [axis for axis in (*at_level("stored"), *at_level("computed"))
+              if axis.name not in ("formats", "scales")]  # fmt: skip
+    of_all = math.prod(len(axes[axis.name]) for axis in others if axis.of_kernels)
+    of_plans = math.prod(len(axes[axis.name]) for axis in others if not axis.of_kernels)
     return (
         len(axes["norm"])
-        * tensors
-        * len(axes["eps"])
+        * sum(grid.count(axes) for grid in inputs)
         * scaled
-        * len(axes["weight_formats"])
-        * len(axes["against"])
-        * (len(axes["exact"]) * sum(grid.count for grid in plans) + len(axes["kernels"]))
+        * of_all
+        * (of_plans * sum(grid.count for grid in plans) + len(axes["kernels"]))
     )
 
 
@@ -261,17 +228,10 @@ def _check_used(
 
 def _check_formats(axes: Mapping[str, list[Any]]) -> None:
     """Refuse a step that no plan has, and a format that nothing takes."""
-    known = {
-        step
-        for norm in axes["norm"]
-        for plan in axes["plans"]
-        if computes(plan, norm)
-        for step in steps_of(plan, norm, True, True)
-    }
+    known = known_steps(axes["plans"], axes["norm"])
     for step in filter(None, axes["exact"]):
         if step not in known:
-            have = ", ".join(name for name in STEPS if name in known)
-            told = f"they have {have}" if have else "a kernel has none that are known"
+            told = f"they have {', '.join(known)}" if known else "a kernel has none that are known"
             raise InputError(f"exact: none of the sweep's plans has the step {step}: {told}")
     for format in axes["formats"]:
         if any(kernel.takes(format) for kernel in axes["kernels"]):

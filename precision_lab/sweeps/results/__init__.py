@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from precision_lab.sweeps.results.exporting import WRITERS, export
 from precision_lab.sweeps.results.file import OtherResultsError, look, set_aside
-from precision_lab.sweeps.results.frames import CASE
+from precision_lab.sweeps.results.flattening import CASE_FIELDS
 from precision_lab.sweeps.results.merging import merge
 from precision_lab.sweeps.results.reader import opened
 
 __all__ = [
-    "CASE",
+    "CASE_FIELDS",
     "WRITERS",
     "OtherResultsError",
     "export",

@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError, unknown
-from precision_lab.sweeps.results.frames import flat_rows
+from precision_lab.sweeps.results.flattening import flat_rows
 from precision_lab.sweeps.results.reader import opened
 
 if TYPE_CHECKING:

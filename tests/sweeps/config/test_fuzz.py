@@ -20,8 +20,9 @@ from precision_lab.numbers.table import formats
 from precision_lab.plan.plan import SWITCHES
 from precision_lab.plan.switches import CHOICES
 from precision_lab.plan.table import plans
+from precision_lab.sweeps.axes import SCALES
 from precision_lab.sweeps.config.sweep_file import SweepFile, config_of, read_config
-from precision_lab.sweeps.grid import SCALES, Sweep
+from precision_lab.sweeps.grid import Sweep
 
 GOOD = """\
 version = 1

@@ -28,7 +28,7 @@ READY = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Computed:
+class Outputs:
     """The outputs of a case.
 
     Parameters
@@ -63,7 +63,7 @@ class Computed:
         return self.format.round(self.y, overflow=overflow)
 
 
-def of_case(case: Case, *inputs: Any, eps: float) -> Computed:
+def compute_outputs(case: Case, *inputs: Any, eps: float) -> Outputs:
     """What a case's plan or kernel gives.
 
     Parameters
@@ -86,7 +86,7 @@ def of_case(case: Case, *inputs: Any, eps: float) -> Computed:
     trace: list[Step] = []
     rounded = case.exact != "output"
     y = _emulated(plan, case.norm, *inputs, eps=eps, trace=trace, exact=case.exact)
-    return Computed(
+    return Outputs(
         y,
         formats[plan.output_format],
         rounded=rounded,
@@ -98,7 +98,7 @@ def of_case(case: Case, *inputs: Any, eps: float) -> Computed:
     )
 
 
-def other_of_case(case: Case, *inputs: Any, eps: float) -> Floats | None:
+def compute_other_outputs(case: Case, *inputs: Any, eps: float) -> Floats | None:
     """What the plan gives that a case is held against; None where there is no such plan."""
     if not case.against:
         return None
@@ -106,9 +106,9 @@ def other_of_case(case: Case, *inputs: Any, eps: float) -> Floats | None:
     return _emulated(plan, case.norm, *inputs, eps=eps).astype(np.float64)
 
 
-def plan_of(told: Mapping[str, str], case: Case) -> Plan:
+def plan_of(switches: Mapping[str, str], case: Case) -> Plan:
     """The plan that a case tells of, the formats that it leaves to the inputs filled in."""
-    record: dict[str, Any] = dict(told)
+    record: dict[str, Any] = dict(switches)
     return Plan(**record).formats_for(case.format, case.weight_format)
 
 
@@ -129,13 +129,13 @@ def _emulated(
     return y
 
 
-def _of_kernel(case: Case, *inputs: Any, eps: float) -> Computed:
+def _of_kernel(case: Case, *inputs: Any, eps: float) -> Outputs:
     kernel = _kernel(case.where, canonical.encode(case.kernel))
     # Copies: the inputs are kept for other cases, and a kernel may write where it pleases.
     x, *vectors = inputs
     own = (None if array is None else array.copy() for array in vectors)
     y = kernel(x.copy(), *own, eps=eps)
-    return Computed(y, format_of(y), offset=kernel.weight_offset)
+    return Outputs(y, format_of(y), offset=kernel.weight_offset)
 
 
 @lru_cache(READY)

@@ -22,7 +22,9 @@ PAUSE = 5.0
 
 
 @contextmanager
-def show(label: str, *, quiet: bool = False, stream: TextIO | None = None) -> Iterator[Progress]:
+def show_progress(
+    label: str, *, quiet: bool = False, stream: TextIO | None = None
+) -> Iterator[Progress]:
     """Give a function that shows progress while the context lasts.
 
     Parameters
@@ -39,7 +41,7 @@ def show(label: str, *, quiet: bool = False, stream: TextIO | None = None) -> It
     # Python has no standard error at all where it was started without one.
     found = cast("TextIO | None", sys.stderr if stream is None else stream)
     if quiet or found is None or found.closed:
-        yield _nothing
+        yield _ignore_progress
         return
     stream = cast("TextIO", _Patient(found))
     if stream.isatty():
@@ -85,7 +87,7 @@ class _Patient:
                 os.close(nowhere)
 
 
-def _nothing(done: int, total: int) -> None:
+def _ignore_progress(done: int, total: int) -> None:
     """Show nothing."""
 
 
@@ -103,10 +105,10 @@ def _lines(label: str, stream: TextIO) -> Progress:
                 print(f"{label}: {done} of {total} cases were done before", file=stream, flush=True)
         elapsed, fresh = now - start[0], done - start[1]
         if done == total and fresh:
-            text = f"{label}: {total} of {total} cases, {fresh} of them in {_time(elapsed)}"
+            text = f"{label}: {total} of {total} cases, {fresh} of them in {_duration(elapsed)}"
         elif now - last >= PAUSE and fresh and elapsed:
             rate = fresh / elapsed
-            left = _time((total - done) / rate)
+            left = _duration((total - done) / rate)
             text = f"{label}: {done} of {total} cases, {rate:.3g} a second, {left} left"
         else:
             return
@@ -156,7 +158,7 @@ def _bar(label: str, stream: TextIO) -> Iterator[Progress]:
         yield progress
 
 
-def _time(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, seconds = divmod(round(seconds), 60)

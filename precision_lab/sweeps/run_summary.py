@@ -91,7 +91,9 @@ class KernelError(CaseError, InputError):
     """Kernels raised or gave what is no output; the rows of all other cases are saved."""
 
 
-def error_of(replies: Sequence[dict[str, Any]], cases: Mapping[int, Case], done: Run) -> CaseError:
+def case_error(
+    replies: Sequence[dict[str, Any]], cases: Mapping[int, Case], done: Run
+) -> CaseError:
     """What is raised of cases that failed: each plan and kernel once, in the sweep's order.
 
     Parameters
@@ -103,19 +105,19 @@ def error_of(replies: Sequence[dict[str, Any]], cases: Mapping[int, Case], done:
     done
         What the run came to.
     """
-    of_name: dict[str, list[dict[str, Any]]] = {}
+    by_name: dict[str, list[dict[str, Any]]] = {}
     for reply in sorted(replies, key=lambda reply: int(reply["position"])):
-        of_name.setdefault(cases[reply["position"]].name, []).append(reply)
+        by_name.setdefault(cases[reply["position"]].name, []).append(reply)
     failed = tuple(
         Failed(
             name=name,
-            kind="kernel" if cases[own[0]["position"]].kernel else "plan",
-            cases=len(own),
-            first=cases[own[0]["position"]].text,
-            error=own[0]["error"],
-            crashed=not all(reply["bad_input"] for reply in own),
+            kind="kernel" if cases[replies_of_one[0]["position"]].kernel else "plan",
+            cases=len(replies_of_one),
+            first=cases[replies_of_one[0]["position"]].text,
+            error=replies_of_one[0]["error"],
+            crashed=not all(reply["bad_input"] for reply in replies_of_one),
         )
-        for name, own in of_name.items()
+        for name, replies_of_one in by_name.items()
     )
     message = (
         f"{len(replies)} of {len(cases)} cases could not be measured, the others are saved; the "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored rows as flat ones, and as a table."""
+"""Stored rows with one value a column, and all of them as a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError
 from precision_lab.plan import SWITCHES
-from precision_lab.sweeps.case import SELDOM, Case
+from precision_lab.sweeps.case import OMITTED_IF_EMPTY, Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from precision_lab.sweeps.results.reader import Reader
 
-SWITCHED = ("norm", *SWITCHES)
-CASE = tuple(field.name for field in fields(Case))
+PLAN_COLUMNS = ("norm", *SWITCHES)
+CASE_FIELDS = tuple(field.name for field in fields(Case))
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -30,18 +30,18 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     input family's parameters, empty where a family has no such), then those of the result, then
     `versions` and `key`.
     """
-    return table(flat(row) for row in rows)
+    return data_frame(flatten(row) for row in rows)
 
 
-def table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """A table of flat rows."""
+def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """A table of rows that have one value a column."""
     import pandas as pd
 
     return pd.DataFrame(list(rows))
 
 
 def flat_rows(reader: Reader, *, by: str = "position") -> Iterator[dict[str, Any]]:
-    """The rows of a results file, flat.
+    """The rows of a results file, with one value a column.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def flat_rows(reader: Reader, *, by: str = "position") -> Iterator[dict[str, Any
     """
     for row in reader.rows(by=by):
         try:
-            found = flat(row)
+            found = flatten(row)
         except (AttributeError, KeyError, TypeError) as error:
             raise InputError(
                 f"{reader.path} is damaged: its row {str(row['key'])[:12]} tells no case"
@@ -58,17 +58,22 @@ def flat_rows(reader: Reader, *, by: str = "position") -> Iterator[dict[str, Any
         yield found
 
 
-def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(row: Mapping[str, Any]) -> dict[str, Any]:
     """A stored row with one value a field, in the order of the columns of `frame`."""
-    case = {**dict.fromkeys(SELDOM, ""), **row["case"]}
+    case = {**dict.fromkeys(OMITTED_IF_EMPTY, ""), **row["case"]}
     plan, kernel, parameters = case.pop("plan"), case.pop("kernel"), case.pop("parameters")
-    switches = dict.fromkeys(SWITCHED, "") if kernel else plan
-    case["against"] = case["against"]["name"] if case["against"] else ""
+    switches = dict.fromkeys(PLAN_COLUMNS, "") if kernel else plan
+    # A plan among the fields is shown by its name.
+    case |= {
+        name: value["name"] if value else ""
+        for name, value in case.items()
+        if isinstance(value, dict)
+    }
     kind, _, name = case["source"].partition(":")
     name, _, layer = name.partition(":")
     return {
         "plan": (kernel or plan)["name"],
-        **{name: case[name] for name in CASE if name in case},
+        **{name: case[name] for name in CASE_FIELDS if name in case},
         **_kernel(kernel or {}),
         "input": name,
         "input_kind": kind,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of a sweep dealt out: to shards, to the processes that share a file, to workers."""
+"""Which process measures which cases: shards, processes that share a file, workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Numbered: TypeAlias = "tuple[int, Case]"
 CHUNK = 32
 
 
-class Deal:
+class Schedule:
     """The cases that are not finished, in chunks, each of which one process takes.
 
     Several processes may fill one file. What another has claimed is put off; when nothing else is
@@ -34,28 +34,28 @@ class Deal:
     cases
         The cases wanted.
     jobs
-        How many workers there are to deal to.
+        How many workers there are.
     """
 
     def __init__(self, store: Store, cases: Sequence[Numbered], jobs: int) -> None:
         finished = store.keys()
-        self.left = [item for item in cases if item[1].key not in finished]
-        self.before = len(cases) - len(self.left)
+        self.unfinished = [item for item in cases if item[1].key not in finished]
+        self.finished_before = len(cases) - len(self.unfinished)
         """Cases that were finished at the start."""
-        self.elsewhere = 0
+        self.finished_elsewhere = 0
         """Cases that others have finished since."""
         self._store = store
         self._jobs = jobs
 
     def __iter__(self) -> Iterator[list[Numbered]]:
         """Chunks of cases that were claimed for this process."""
-        put_off: list[Numbered] = []
-        for chunk in chunks(self.left, self._jobs):
+        postponed: list[Numbered] = []
+        for chunk in chunks(self.unfinished, self._jobs):
             mine, others = self._claim(chunk)
-            put_off += others
+            postponed += others
             if mine:
                 yield mine
-        for chunk in reversed(chunks(put_off, self._jobs)):
+        for chunk in reversed(chunks(postponed, self._jobs)):
             mine, _ = self._claim(chunk[::-1], take_over=True)
             if mine:
                 yield mine
@@ -65,7 +65,7 @@ class Deal:
     ) -> tuple[list[Numbered], list[Numbered]]:
         places = [position for position, _ in chunk]
         mine, others = self._store.claim(places, take_over=take_over)
-        self.elsewhere += len(chunk) - len(mine) - len(others)
+        self.finished_elsewhere += len(chunk) - len(mine) - len(others)
         return (
             [item for item in chunk if item[0] in mine],
             [item for item in chunk if item[0] in others],
@@ -89,7 +89,10 @@ def chunks(cases: Sequence[Numbered], jobs: int) -> list[list[Numbered]]:
 
 def groups(cases: Sequence[Numbered]) -> list[list[Numbered]]:
     """The cases that share inputs and truth, as they stand together."""
-    return [list(group) for _, group in itertools.groupby(cases, key=lambda item: item[1].stored)]
+    return [
+        list(group)
+        for _, group in itertools.groupby(cases, key=lambda item: item[1].rounded_inputs)
+    ]
 
 
 def shard(cases: Sequence[Numbered], number: int, of: int) -> list[Numbered]:
