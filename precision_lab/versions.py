@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from functools import cache
 from pathlib import Path
 
+# Here and not in the package's root, which imports every room: the lowest may import it.
 __version__ = "0.1.0"
 
 PACKAGE = Path(__file__).parent
@@ -16,8 +19,6 @@ SHOWS = {"analyses", "charts", "cli", "config", "conformance", "export.py", "fra
 
 def versions() -> dict[str, str]:
     """Versions of the packages whose arithmetic a row rests on, and the kind of machine."""
-    import platform
-
     import ml_dtypes
     import mpmath
     import numpy as np
@@ -36,8 +37,6 @@ def versions() -> dict[str, str]:
 @cache
 def code() -> str:
     """A digest of the files that rows are computed by: in an edited checkout, another one."""
-    import hashlib
-
     total = hashlib.sha256()
     for file in sorted(PACKAGE.rglob("*")):
         parts = file.relative_to(PACKAGE).parts

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package as others import it: its names, its version and its examples."""
+"""The package as others import it: its names, what it pulls in, how fast it starts."""
 
 from __future__ import annotations
 
 import doctest
 import importlib.metadata
+import json
 import os
 import pkgutil
 import subprocess
@@ -16,11 +17,22 @@ import pytest
 
 import precision_lab
 
+ROOMS = sorted(
+    module.name for module in pkgutil.iter_modules(precision_lab.__path__) if module.ispkg
+)
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(precision_lab.__path__, "precision_lab.")
     if not module.name.endswith("__main__")
 ]
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints for this code."""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return run.stdout
 
 
 def test_every_public_name_is_there():
@@ -42,11 +54,81 @@ def test_the_names_that_scripts_call_are_public():
     assert comparing.compare is precision_lab.compare
 
 
-def test_no_room_bears_a_public_name():
-    """Or importing the room would hide the function or the table of that name."""
-    rooms = {module.name for module in pkgutil.iter_modules(precision_lab.__path__)}
-    assert {"norm", "numbers", "plan"} <= rooms
-    assert set() == rooms & set(precision_lab.__all__)
+def test_no_room_has_the_name_of_a_public_object():
+    """`precision_lab.NAME` is a room or a public object, never one of two."""
+    top = {module.name for module in pkgutil.iter_modules(precision_lab.__path__)}
+    assert set() == top & set(precision_lab.__all__)
+
+
+def test_no_module_is_hidden_behind_an_object():
+    """`import precision_lab.a.b as m` gives the module."""
+    for module in MODULES:
+        importlib.import_module(module)
+    parts = [module.rpartition(".") for module in MODULES]
+    assert len(parts) > 200
+    assert [] == [
+        f"{package}.{name}"
+        for package, _, name in parts
+        if getattr(sys.modules[package], name) is not sys.modules[f"{package}.{name}"]
+    ]
+
+
+def test_names_mean_the_same_in_every_order():
+    """Whichever room is imported first, a public name is what that room's face gives."""
+    found = python(f"""
+import sys
+from importlib import import_module
+for room in {ROOMS}:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "precision_lab"]:
+        del sys.modules[name]
+    import_module("precision_lab." + room)
+    import precision_lab
+    for place, names in precision_lab.ROOMS.items():
+        face = import_module("precision_lab." + place)
+        for name in names:
+            for _ in range(2):
+                assert getattr(precision_lab, name) is getattr(face, name), (room, name)
+print("same")
+""")
+    assert found == "same\n"
+
+
+def test_eight_files_at_the_root():
+    """What is no room is rare: a ninth file at the root belongs into a room."""
+    folder = Path(precision_lab.__file__).parent
+    assert len(list(folder.glob("*.py"))) <= 8
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_says_what_it_answers_and_what_it_must_not_know(room):
+    """The first paragraph of its face's docstring, and a sentence of its last."""
+    answer, *others = importlib.import_module(f"precision_lab.{room}").__doc__.split("\n\n")
+    assert answer.strip().endswith((".", "?"))
+    assert others
+    assert others[-1].startswith("It must not know ")
+
+
+def test_importing_pulls_in_the_core_alone():
+    """The import loads nothing from outside: a name is bound when it is first asked for."""
+    code = """
+import sys, json
+before = set(sys.modules)
+import precision_lab
+print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
+    loaded = set(json.loads(python(code))) - sys.stdlib_module_names
+    assert loaded == {"precision_lab"}
+
+
+def test_listing_commands_loads_nothing_heavy():
+    """`precision-lab` and `--help` load neither pandas nor matplotlib."""
+    code = """
+import sys
+from precision_lab import cli
+cli.run([]); cli.run(["--help"])
+print(sorted({"pandas", "matplotlib", "rich", "jinja2", "torch"} & set(sys.modules)))
+"""
+    assert python(code).splitlines()[-1] == "[]"
 
 
 def test_one_version_everywhere():

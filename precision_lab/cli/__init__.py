@@ -4,6 +4,8 @@
 Data goes to standard output, progress and warnings to standard error. Exit codes: 0 done, 1 a
 check failed, 2 bad input or usage, 3 stopped by a limit or a full disk and resumable, 130
 interrupted.
+
+It must not know how an answer is computed: commands parse, call and print.
 """
 
 from __future__ import annotations

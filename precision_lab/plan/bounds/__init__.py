@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far can the outputs of a plan be from the truth? `bound` says so before anything is run.
+"""How far can the outputs of a plan be from the truth? Derived before anything is run.
 
 It must not look at outputs.
 """
