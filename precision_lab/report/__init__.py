@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does an answer become a page? `report` runs analyses; verdicts and advice have their own.
+"""Pages from rows, figures and findings: the report, its loader of analyses and its JSON twins.
 
 It must not know how a row is measured or a verdict reached.
 """
