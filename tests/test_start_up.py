@@ -88,7 +88,8 @@ def test_the_formats_load_numbers_alone():
     """The table of formats needs the room of numbers, and what numbers rest on."""
     modules = loaded_by("formats")
     assert packages(modules) - CLICK == {"precision_lab", *FLOATS}
-    assert rooms(modules) == BARE | {"precision_lab.numbers", "precision_lab.table"}
+    below = {"precision_lab.canonical_json", "precision_lab.numbers", "precision_lab.table"}
+    assert rooms(modules) == BARE | below
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
