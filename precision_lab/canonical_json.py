@@ -7,11 +7,15 @@ every float comes back with the bits it had (NaN as *a* NaN), and equal values g
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # The key of an object that stands for a float: {"float": "nan"}, {"float": "0x1.8p+3"}.
 _TAG = "float"
@@ -51,6 +55,31 @@ def decode(text: str | bytes) -> Any:
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON with floats in hexadecimal, as 64 hex digits."""
     return hashlib.sha256(encode(value, hex_floats=True).encode("ascii")).hexdigest()
+
+
+def plain(value: Any, *, lacking: Callable[[float], Any] = str) -> Any:
+    """A value in JSON's own types, for other programs to read.
+
+    Parameters
+    ----------
+    value
+        Nested records, mappings, sequences, NumPy's arrays and scalars, and JSON's own types.
+    lacking
+        What stands for NaN and the infinities, which JSON lacks: by default their text.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    elif hasattr(value, "tolist"):  # NumPy's, which few callers load
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(one, lacking=lacking) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one, lacking=lacking) for one in value]
+    return lacking(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def null(_number: float) -> None:
+    """Stand for a number that JSON lacks with its null."""
 
 
 def _plain(value: Any, *, hex_floats: bool) -> Any:

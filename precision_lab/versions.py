@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import re
 from functools import cache
 from pathlib import Path
 
+# Here and not in the package's root, which imports every room: the lowest may import it.
 __version__ = "0.1.0"
 
 PACKAGE = Path(__file__).parent
@@ -36,8 +39,6 @@ LIST_OF_NAMES = re.compile(r"^__all__ = \[[^\]]*\]\n", re.MULTILINE)
 
 def versions() -> dict[str, str]:
     """Versions of the packages whose arithmetic a row rests on, and the kind of machine."""
-    import platform
-
     import ml_dtypes
     import mpmath
     import numpy as np
@@ -65,8 +66,6 @@ def code(entry: str = MEASUREMENT) -> str:
     entry
         The module's full name; by default that of the one which measures a case.
     """
-    import hashlib
-
     parts = {name: text.encode() for name, text in code_of(entry).items()}
     for file in PACKAGE.rglob("*.safetensors"):
         parts[file.relative_to(PACKAGE).as_posix()] = file.read_bytes()

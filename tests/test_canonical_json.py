@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import struct
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precision_lab.canonical_json import decode, digest, encode
+from precision_lab.canonical_json import decode, digest, encode, null, plain
 
 BITS = st.integers(0, 2**64 - 1)
 
@@ -147,3 +148,24 @@ class TestDigest:
         """A change of one bit is another case; so is an integer in a float's place."""
         digests = {digest(x) for x in (1e-6, math.nextafter(1e-6, 1), 0.0, -0.0, 1, 1.0)}
         assert len(digests) == 6
+
+
+def test_records_and_arrays_become_plain():
+    """Records are objects, sequences and arrays lists, scalars of NumPy's Python's own."""
+
+    @dataclasses.dataclass
+    class Point:
+        x: float
+        y: tuple[int, ...]
+
+    given = {1: Point(np.float64(0.5), (1, 2)), "a": np.array([[1, 2]]), "n": None, "t": True}
+    found = plain(given)
+    assert found == {"1": {"x": 0.5, "y": [1, 2]}, "a": [[1, 2]], "n": None, "t": True}
+    assert type(found["1"]["x"]) is float
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_that_json_lacks_become_text_or_null(value):
+    """As the caller says, however deep they lie."""
+    assert [{"x": [str(value)]}] == plain([{"x": np.array([value])}])
+    assert [{"x": [None]}] == plain([{"x": (value,)}], lacking=null)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package as others import it: its names, its version and its examples."""
+"""The package as others import it: its names, what it pulls in, how fast it starts."""
 
 from __future__ import annotations
 

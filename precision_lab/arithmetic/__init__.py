@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How is a number computed, and what is proved of it? Balls, intervals, integers, rounded steps.
 
-Each way offers the operations of `Arithmetic`. It must not know a norm by name.
+Each way offers the operations of `Arithmetic`.
+
+It must not know a norm by name.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from precision_lab.canonical_json import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,19 +50,3 @@ def emit(data: Mapping[str, Any] | Sequence[Any]) -> None:
     # Another encoding may lack a character, and its own escapes are not those of JSON.
     ascii_only = (sys.stdout.encoding or "").lower() not in {"utf-8", "utf8"}
     click.echo(json.dumps(plain(data), indent=2, ensure_ascii=ascii_only))
-
-
-def plain(data: Any) -> Any:
-    """The same data in JSON's own types."""
-    if dataclasses.is_dataclass(data) and not isinstance(data, type):
-        return {field.name: plain(getattr(data, field.name)) for field in dataclasses.fields(data)}
-    # An array or a scalar of NumPy's, which few commands need.
-    if hasattr(data, "tolist"):
-        return plain(data.tolist())
-    if isinstance(data, dict):
-        return {str(key): plain(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [plain(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return str(data)
-    return data

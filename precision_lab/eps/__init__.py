@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which eps is right for a model, in the format and plan that it runs in? `recommend_eps`.
+"""Which eps is right for a model, in the format and plan that it will run in.
 
-It must not know how an advice becomes a page.
+It must not know how its answers are shown.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from precision_lab.canonical_json import null, plain
 from precision_lab.eps.cures import Cure, cures
 from precision_lab.eps.evidence import check_held, counted, together
 from precision_lab.eps.findings import HARM, ROUNDED, Finding, by_code, findings_of
@@ -137,26 +137,21 @@ class EpsAdvice:
 
     def to_json(self) -> str:
         """All of it as strict JSON, in which NaN and infinity are null."""
-        return json.dumps(self._plain(), ensure_ascii=False, allow_nan=False)
+        return json.dumps(plain(self._document, lacking=null), ensure_ascii=False, allow_nan=False)
 
-    def _plain(self) -> dict[str, Any]:
-        first = {
+    @property
+    def _document(self) -> dict[str, Any]:
+        return {
             "model": self.model, "norm": self.norm, "hidden_size": self.hidden_size,
             "format": self.format, "plan": self.plan, "configured_eps": self.configured_eps,
             "effective_eps": self.effective_eps, "interval": self.interval,
             "recommended": self.recommended, "verdict": self.verdict,
-            "findings": [dataclasses.asdict(finding) for finding in self.findings],
-        }  # fmt: skip
-        rest = {
+            "findings": self.findings,
             "reason": self.reason, "eps": self.eps, "adding_format": self.adding_format,
             "output_format": self.output_format,
             "lo_breaks": self.lo_breaks, "hi_breaks": self.hi_breaks, "new": self.new,
-            "evidence": self.evidence,
-            "cures": [dataclasses.asdict(cure) for cure in self.cures],
-            "layers": [dataclasses.asdict(layer) for layer in self.layers],
+            "evidence": self.evidence, "cures": self.cures, "layers": self.layers,
         }  # fmt: skip
-        plain: dict[str, Any] = _strict(first | rest)
-        return plain
 
     def __str__(self) -> str:
         """In words, the verdict first."""
@@ -375,15 +370,3 @@ def _gathered(findings: Sequence[Finding]) -> list[str]:
         mark = "HARM" if first.severity == HARM else "note"
         lines.append(f"{mark} {first.code}: {first.text}{where}{more}")
     return lines
-
-
-def _strict(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _strict(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_strict(each) for each in value]
-        case float() if not math.isfinite(value):
-            return None
-        case _:
-            return value

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.canonical_json import null, plain
 from precision_lab.eps.evidence import check_held, together
 from precision_lab.eps.layers import LayerCase
 from precision_lab.eps.model_lookup import find, limited_eps
@@ -120,9 +121,7 @@ class EpsComparison:
 
     def to_json(self) -> str:
         """All of it as strict JSON, in which NaN and infinity are null."""
-        text = json.dumps(dataclasses.asdict(self))
-        plain = json.loads(text, parse_constant=lambda _: None)
-        return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+        return json.dumps(plain(self, lacking=null), ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
         """In words."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does an answer become a page? `report` runs analyses; verdicts and advice have their own.
+"""Pages from rows, figures and findings: the report, its loader of analyses and its JSON twins.
 
-It must not compute a norm, nor judge a kernel.
+It must not know how a row is measured or a verdict reached.
 """
 
 from __future__ import annotations

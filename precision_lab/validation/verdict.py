@@ -6,10 +6,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from precision_lab.canonical_json import plain
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -226,17 +225,4 @@ class Verdict:
             "power": [vars(one) for one in self.power],
             "errors": [vars(one) for one in self.errors],
         }
-        return json.dumps(_plain(document), allow_nan=False, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinities: strings stand for them."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+        return json.dumps(plain(document), allow_nan=False, ensure_ascii=False)

@@ -162,7 +162,7 @@ library.folder = lambda: Path(sys.argv[1])
 sys.exit(cli.run(["report", "--jobs", "1", "--out", sys.argv[2]]))
 """
 ANALYSIS = """
-from precision_lab import Sweep
+from precision_lab.sweeps import Sweep
 question = "Why?"
 def sweep(*, full):
     return Sweep(plans="late", formats="float16", hidden=4, rows=1)

@@ -9,7 +9,7 @@ is drawn at the low edge, infinity at the high edge, and what has lost rows says
 
 from __future__ import annotations
 
-# First: matplotlib is imported whatever MPLBACKEND says.
+# First of all, for the others import matplotlib.
 from precision_lab.report.charts import backend  # noqa: F401
 from precision_lab.report.charts.dot_chart import dots
 from precision_lab.report.charts.drawing import Chart, svg

@@ -12,9 +12,9 @@ import importlib.util
 import io
 import itertools
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
+from precision_lab.canonical_json import plain
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.sweeps.results.flattening import flat_rows
 from precision_lab.sweeps.results.reader import opened
@@ -111,12 +111,8 @@ def _csv(columns: Columns, rows: Rows) -> Iterator[bytes]:
 
 def _jsonl(columns: Columns, rows: Rows) -> Iterator[bytes]:
     for row in rows:
-        plain = {name: _json(row.get(name)) for name in columns}
-        yield json.dumps(plain, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
-def _json(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        values = plain({name: row.get(name) for name in columns})
+        yield json.dumps(values, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def _parquet(columns: Columns, rows: Rows) -> Iterator[bytes]:
