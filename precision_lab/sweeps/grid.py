@@ -168,13 +168,13 @@ class Sweep(_Axes):
         kernels: list[tuple[Kernel, dict[str, Any]]],
     ) -> Iterator[Case]:
         """The cases of inputs as stored: what plans compute, then what kernels do."""
-        own = tensor["eps"] if stored["eps"] is None else stored["eps"]
+        eps = tensor["eps"] if stored["eps"] is None else stored["eps"]
         inputs = {**tensor, "norm": stored["norm"], **_fields(STORED, stored)}
         for plan, fields in plans:
-            inputs["eps"] = plan.eps_default if own is None else own
+            inputs["eps"] = plan.eps_default if eps is None else eps
             for chosen in combinations(COMPUTED, self._values, {**stored, "plans": plan}):
                 yield Case(**{**inputs, **fields, **_fields(COMPUTED, chosen)})
-        inputs["eps"] = KERNEL_EPS if own is None else own
+        inputs["eps"] = KERNEL_EPS if eps is None else eps
         if any(axis.default_values[0] not in self._values[axis.name] for axis in OF_PLANS):
             return
         for kernel, fields in kernels:
