@@ -169,12 +169,12 @@ class Sweep(_Axes):
         kernels: list[tuple[Kernel, dict[str, Any]]],
     ) -> Iterator[Case]:
         """The cases of inputs as stored: what plans compute, then what kernels do."""
-        own = tensor["eps"] if stored["eps"] is None else stored["eps"]
+        eps = tensor["eps"] if stored["eps"] is None else stored["eps"]
         inputs = {**tensor, "norm": stored["norm"], **_fields(STORED, stored)}
         format, weight_format = stored["formats"], stored["weight_formats"]
         for plan, fields in plans:
             inputs["weight_format"] = weight_format or format
-            inputs["eps"] = plan.eps_default if own is None else own
+            inputs["eps"] = plan.eps_default if eps is None else eps
             for chosen in combinations(COMPUTED, self._values, {**stored, "plans": plan}):
                 yield Case(**{**inputs, **fields, **_fields(COMPUTED, chosen)})
         if any(axis.default_values[0] not in self._values[axis.name] for axis in OF_PLANS):
@@ -182,7 +182,7 @@ class Sweep(_Axes):
         for kernel, fields in kernels:
             taken = fields_taken(
                 kernel, format=format, weight_format=weight_format, hidden=tensor["hidden"],
-                eps=own, scale=stored["scales"],
+                eps=eps, scale=stored["scales"],
             )  # fmt: skip
             if taken is not None:
                 for chosen in combinations(OF_ALL, self._values, stored):

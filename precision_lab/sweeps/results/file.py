@@ -208,7 +208,7 @@ def set_aside(path: Path) -> Path:
     return free
 
 
-def _whole(path: Path | None) -> bool:
+def _is_readable(path: Path | None) -> bool:
     """Whether a results file can be read, rows and all."""
     if path is None or not path.is_file():
         return False
@@ -245,7 +245,7 @@ def translated(path: Path | None) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         # The low byte is the kind, the high ones its variant.
         match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
-            case sqlite3.SQLITE_IOERR if not _whole(path):
+            case sqlite3.SQLITE_IOERR if not _is_readable(path):
                 raise StoppedError(
                     f"{path}: {error}; whether anything is saved there is not known"
                 ) from error
