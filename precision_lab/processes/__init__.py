@@ -19,10 +19,11 @@ from precision_lab.processes.processor import (
     refuse_changes,
     unchanged_arithmetic,
 )
-from precision_lab.processes.wire import Frame
+from precision_lab.processes.wire import Arrays, Frame
 
 __all__ = [
     "NEAREST",
+    "Arrays",
     "Change",
     "ErrorOutput",
     "Frame",

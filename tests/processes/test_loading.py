@@ -69,7 +69,7 @@ def test_a_file_without_a_function_is_told_those_that_it_has(name, tmp_path, mon
 
 
 GOOD = """
-    from precision_lab import formats
+    from precision_lab.numbers import formats
     return formats[name].round(values.astype(float))
 """
 HELD = {"formats": ["e4m3fn"], "sources": ["float32"]}

@@ -6,21 +6,22 @@ One process serves a whole run; another takes its place only where it died or hu
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.declared import Declared
 from precision_lab.kernels.runner import Outcome
-from precision_lab.processes import ErrorOutput, Process
+from precision_lab.kernels.running.kernel_service import SERVED, kernel_of
+from precision_lab.processes import ErrorOutput, Process, describe_exit
 
 if TYPE_CHECKING:
+    from precision_lab.kernels.kernel import Kernel
     from precision_lab.kernels.running.claim import Claim
     from precision_lab.norm import Inputs
-
-SERVED = "precision_lab.kernels.running.kernel_service:serve"
 
 TIME_LIMIT = 10.0
 """Seconds that a call may take by default."""
@@ -67,11 +68,9 @@ class IsolatedKernel:
         self._lost: Counter[int] = Counter()
         self._errors = ErrorOutput(kernel)
         self._process: Process | None = None
-        told = self._begin()
-        self.name = str(told["name"])
-        self.norm = str(told["norm"])
-        self.weight_offset = float(told["weight_offset"])
-        self.declared = Declared(**told["declared"])
+        found = self._begin()
+        self.name, self.norm = found.name, found.norm
+        self.weight_offset, self.declared = found.weight_offset, found.declared
 
     def __enter__(self) -> Self:
         return self
@@ -142,18 +141,17 @@ class IsolatedKernel:
         self._lost[size] += 1
         self.close()
 
-    def _begin(self) -> dict[str, Any]:
+    def _begin(self) -> Kernel:
         """Start a process and have the kernel found there: what it says of itself."""
-        self._process = Process(SERVED, errors=self._errors)
+        self._process = Process(SERVED, environment=ENVIRONMENT, errors=self._errors)
         try:
             self._process.ask(self._question)
-            told = self._first_answer(self._process)
+            return self._found(self._process)
         except BaseException:
             self.close()
             raise
-        return told
 
-    def _first_answer(self, process: Process) -> dict[str, Any]:
+    def _found(self, process: Process) -> Kernel:
         where, seconds = self.where, max(self.time_limit, START)
         try:
             answer = process.answer(seconds)
@@ -165,9 +163,7 @@ class IsolatedKernel:
         if answer is None:
             how = _describe_exit(process)
             raise InputError(f"{where} ends its process while it is imported ({how})")
-        if "error" in answer[0]:
-            raise InputError(str(answer[0]["error"]))
-        return answer[0]
+        return kernel_of(answer[0], self.run)
 
 
 def _describe_exit(process: Process) -> str:
@@ -175,13 +171,6 @@ def _describe_exit(process: Process) -> str:
     code = process.exit_code()
     if code is None:
         return "its answers ended"
-    return _signal(-code) if code < 0 else f"exit code {code}"
-
-
-def _signal(number: int) -> str:
-    import signal
-
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    with suppress(ValueError):
+        return signal.Signals(-code).name
+    return describe_exit(code)

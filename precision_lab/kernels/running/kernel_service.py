@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the process of an isolated kernel runs: the kernel, called once for each question."""
+"""What a process of a kernel's own runs: the kernel is found, and called once for each question."""
 
 from __future__ import annotations
 
@@ -7,43 +7,60 @@ import os
 import sys
 import tempfile
 from contextlib import redirect_stdout, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError
+from precision_lab.kernels.declared import Declared
 from precision_lab.kernels.finding import find_kernel
+from precision_lab.kernels.kernel import Kernel
 from precision_lab.kernels.runner import Outcome, printed_finding
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.norm import check
 from precision_lab.processes import high_descriptor, said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from precision_lab.kernels import Kernel
-    from precision_lab.processes import Frame
+    from precision_lab.processes import Arrays, Frame
+
+
+SERVED = f"{__name__}:serve"
+"""What a process is started for."""
+
+FIELDS = (
+    "name", "source", "where", "framework", "device", "version", "digest", "norm", "weight_offset",
+)  # fmt: skip
+
+
+def kernel_of(words: dict[str, Any], function: Callable[..., Any]) -> Kernel:
+    """The kernel of another process as it is told of.
+
+    Raises
+    ------
+    InputError
+        It was not found there.
+    """
+    if "error" in words:
+        raise InputError(words["error"])
+    return Kernel(**{**words, "declared": Declared(**words["declared"])}, function=function)
 
 
 def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
-    """Find the kernel that the first question names, then call it for each other one."""
-    streams = _Streams()
-    words, _ = next(questions)
-    try:
-        with redirect_stdout(sys.stderr):
-            kernel = find_kernel(**words)
-    except InputError as error:
-        yield {"error": str(error)}, {}
-        return
-    streams.put_right()
-    streams.taken()
-    told = {name: getattr(kernel, name) for name in ("name", "norm", "weight_offset")}
-    yield {**told, "declared": vars(kernel.declared)}, {}
-    known, claim = None, None
-    for frame in questions:
+    """Find the kernel that a question names, or call the last one that was found."""
+    streams, known = _Streams(), dict[str, Any]()
+    for words, arrays in questions:
+        if "kernel" in words:
+            kernel, told = _found(words)
+            streams.put_right()
+            streams.taken()
+            yield told, {}
+            continue
         try:
-            if claim is None or frame[0]["claim"] != known:
-                known = frame[0]["claim"]
+            if words["claim"] != known:
+                known = words["claim"]
                 claim = Claim.of(**known)
-            outcome = _outcome(kernel, frame, claim, streams)
+            outcome = _outcome(kernel, words, arrays, claim, streams)
         except Exception as error:  # noqa: BLE001 - the kernel may have changed any module
             sentence = f"it broke what the process that calls it needs ({said(error)})"
             outcome = Outcome(findings=(("broken", sentence),))
@@ -51,6 +68,18 @@ def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
             {"raised": outcome.raised, "message": outcome.message, "findings": outcome.findings},
             {} if outcome.bits is None else {"y": outcome.bits},
         )
+
+
+def _found(words: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """A kernel, and what is told of it."""
+    options = {**words, "folder": Path(words["folder"])} if "folder" in words else words
+    try:
+        with redirect_stdout(sys.stderr):
+            kernel = find_kernel(**options)
+    except InputError as error:
+        return None, {"error": str(error)}
+    fields = {name: getattr(kernel, name) for name in FIELDS}
+    return kernel, {**fields, "declared": vars(kernel.declared)}
 
 
 class _Streams:
@@ -91,8 +120,9 @@ class _Streams:
         return text
 
 
-def _outcome(kernel: Kernel, frame: Frame, claim: Claim, streams: _Streams) -> Outcome:
-    words, arrays = frame
+def _outcome(
+    kernel: Kernel, words: dict[str, Any], arrays: Arrays, claim: Claim, streams: _Streams
+) -> Outcome:
     inputs = check(
         claim.norm,
         arrays["x"],

@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.declared import Declared
 from precision_lab.kernels.finding import find_kernel
-from precision_lab.kernels.kernel import Kernel
+from precision_lab.kernels.running.kernel_service import SERVED, kernel_of
 from precision_lab.processes import Process, describe_exit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from precision_lab.processes import Frame
+    from precision_lab.kernels.kernel import Kernel
 
 PATIENCE = 120.0
 """Seconds that an import may take."""
-FIELDS = (
-    "name", "source", "where", "framework", "device", "version", "digest", "norm", "weight_offset",
-)  # fmt: skip
 
 
 class RemoteFinder:
@@ -46,7 +42,7 @@ class RemoteFinder:
             As for `find_kernel`; or importing it ended its process or did not end.
         """
         if self._process is None:
-            self._process = Process(f"{__name__}:{serve.__name__}")
+            self._process = Process(SERVED)
         process = self._process
         process.ask({"kernel": where, "folder": str(folder or Path()), **told})
         try:
@@ -61,10 +57,7 @@ class RemoteFinder:
                 how = f"that ended the process which tried, with {describe_exit(code)}"
             raise InputError(f"{where} cannot be imported: {how}")
         words, _ = answer
-        if "error" in words:
-            raise InputError(words["error"])
-        declared = Declared(**words.pop("declared"))
-        return Kernel(**words, declared=declared, function=_later(words))
+        return kernel_of(words, _later(words))
 
     def _end(self) -> None:
         if self._process is not None:
@@ -84,15 +77,3 @@ def _later(words: dict[str, Any]) -> Callable[..., Any]:
         return found()(*arguments)
 
     return function
-
-
-def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
-    """Find the kernels that are asked for, in a process of its own."""
-    for words, _ in questions:
-        try:
-            kernel = find_kernel(**{**words, "folder": Path(words["folder"])})
-        except InputError as error:
-            yield {"error": str(error)}, {}
-            continue
-        fields = {name: getattr(kernel, name) for name in FIELDS}
-        yield {**fields, "declared": vars(kernel.declared)}, {}
