@@ -242,11 +242,12 @@ class Ladder:
         outputs[open_.i, open_.j] = self._code(values)
         self.rungs["integers"] += open_.i.size
 
-    def _parameter(self, ball: Ball, rows: slice, open_: Open) -> Floats:
+    @staticmethod
+    def _parameter(ball: Ball, rows: slice, open_: Open) -> Floats:
         """The gain or bias of undecided elements."""
-        part = ball.high if len(ball.high) == 1 else ball.high[rows]
-        shape = rows.stop - rows.start, self.enclosures.inputs.x.shape[1]
-        return np.broadcast_to(part, shape)[open_.i, open_.j]
+        groups, elements = ball.high.shape
+        i = rows.start + open_.i if groups > 1 else 0
+        return np.asarray(ball.high[i, open_.j if elements > 1 else 0])
 
     def _rung(self, rows: slice, row: int) -> IntegerRung:
         return IntegerRung(self.enclosures.inputs, rows.start + row, self.known)

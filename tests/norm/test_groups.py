@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import dataclasses
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -193,6 +195,21 @@ def test_group_norm_is_a_layer_norm_of_each_group(name):
         gain, shift = (np.repeat(part[channels], 10) for part in (weight, bias))
         alone = truth("layer", inputs.x[i], gain, shift, eps=1e-5)
         assert same(row, alone.round(name))
+
+
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+@pytest.mark.parametrize("eps", [0.0, 1e-6])
+def test_one_gain_for_all_is_that_gain_everywhere(norm, eps):
+    """A gain and a bias of shape [1, 1] give the bits, and the rungs, of full rows of them."""
+    x = np.random.default_rng(6).integers(-3, 4, (40, 30)).astype(BF16)
+    x[0], x[1] = 0.0, 2.0
+    one, shift = np.full((1, 1), 1.5, BF16), np.full((1, 1), -0.5, BF16)
+    full = truth(norm, x, *(np.full(30, part[0, 0]) for part in (one, shift)), eps=eps)
+    found = truth_of(dataclasses.replace(full.inputs, weight=one, bias=shift))
+    for name in ("bfloat16", "float32"):
+        assert same(found.round(name), full.round(name))
+        assert found.rungs == full.rungs
+    assert same(found.value, full.value)
 
 
 def test_group_norm_and_batch_norm_are_torchs():
