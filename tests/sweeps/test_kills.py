@@ -37,10 +37,10 @@ STEADY = [
     """
 import sys
 from functools import partial
-from importlib import import_module
-room = import_module("precision_lab.sweeps.execution")
-room.run = partial(room.run, measure="standins:slow")
-room.COMMIT = 0.05
+from precision_lab import sweeps
+from precision_lab.sweeps import execution
+sweeps.run = partial(sweeps.run, measure="standins:slow")
+execution.COMMIT = 0.05
 from precision_lab.cli import run
 sys.exit(run(sys.argv[1:]))
 """,
