@@ -15,7 +15,7 @@ import numpy as np
 
 from precision_lab.eps.exact_rows import ExactRow, exact_row
 from precision_lab.eps.representable import effective
-from precision_lab.plan import eps_places
+from precision_lab.plan import EPS_PLACES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,7 +83,7 @@ class Departures:
     def _ratio(self, eps: Floats) -> Floats:
         """r'/r in float64."""
         square = self._sizes.square
-        return np.sqrt(square + self.eps) / eps_places[self.plan.eps_place].denominators(
+        return np.sqrt(square + self.eps) / EPS_PLACES[self.plan.eps_place].denominators(
             square, eps, self.evidence.hidden
         )
 

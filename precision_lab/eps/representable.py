@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.plan import eps_places, scaled_eps
+from precision_lab.plan import EPS_PLACES, scaled_eps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def _becomes(rounds: tuple[Format, ...], value: float) -> float:
 def grid_of(plan: Plan) -> Grid:
     """The grid of a plan whose formats are settled (`Plan.formats_for`)."""
     steps = plan.step_formats()
-    rounds = tuple(steps[kind] for kind in eps_places[plan.eps_place].kinds)
+    rounds = tuple(steps[kind] for kind in EPS_PLACES[plan.eps_place].kinds)
     return Grid(min(rounds, key=lambda each: (each.precision, each.emax)), rounds)
 
 

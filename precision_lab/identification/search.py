@@ -28,7 +28,7 @@ from precision_lab.identification.candidates import (
     steps_from,
 )
 from precision_lab.identification.queries import Call, bits
-from precision_lab.plan import EXACT, Emulation, eps_places
+from precision_lab.plan import EPS_PLACES, EXACT, Emulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -306,7 +306,7 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
             values = [run.statistic() for run in runs]
             # Formats that later stages compute in keep equal numbers apart.
             parts = [" ".join(switches[name] for name in LATER_FORMATS).encode()]
-            parts += [bytes(eps_places[switches["eps_place"]].in_sum)]
+            parts += [bytes(EPS_PLACES[switches["eps_place"]].in_sum)]
             parts += [_bytes(part, "ms", "m", "s") for part in values]
             statistics[key] = held.setdefault(b" ".join(parts), Shared(values))
         state = statistics[key]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from precision_lab.plan.a_priori import bound, bound_terms
 from precision_lab.plan.applicability import can_run, computes, steps_of
 from precision_lab.plan.emulation import Emulation, Step, emulate
-from precision_lab.plan.eps_places import eps_places, grows_past, growth, shrinks, shrinks_past
+from precision_lab.plan.eps_places import EPS_PLACES, grows_past, growth, shrinks, shrinks_past
 from precision_lab.plan.plan import SWITCHES, Plan, scaled_eps
 from precision_lab.plan.program import EXACT, STEPS, Op, Program, program_of
 from precision_lab.plan.step_table import Account, Steps, steps
@@ -19,6 +19,7 @@ from precision_lab.plan.table import DEFINITION, plans
 __all__ = [
     "CHOICES",
     "DEFINITION",
+    "EPS_PLACES",
     "EXACT",
     "FORMAT_SWITCHES",
     "STEPS",
@@ -36,7 +37,6 @@ __all__ = [
     "checked",
     "computes",
     "emulate",
-    "eps_places",
     "grows_past",
     "growth",
     "meaning",

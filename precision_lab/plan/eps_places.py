@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-import mpmath
 import numpy as np
 
 from precision_lab.table import Table
@@ -90,6 +89,8 @@ class EpsPlace:
 
 def _both_shrink_past(square: Fraction, eps: Fraction, _count: int, share: Fraction) -> bool:
     """√ms < (1 − share)·(√(ms + eps) + eps)."""
+    import mpmath
+
     with mpmath.workprec(BITS):
         ms, e, kept = (
             mpmath.mpf(one.numerator) / one.denominator for one in (square, eps, 1 - share)
@@ -108,7 +109,7 @@ def _both_shrink(root: Floats, square: Floats, eps: float, _count: int) -> Float
     return np.asarray((eps / (whole + root) + eps) / (whole + eps))
 
 
-eps_places: Table[EpsPlace] = Table(
+EPS_PLACES: Table[EpsPlace] = Table(
     "eps place",
     [
         EpsPlace(
@@ -176,13 +177,13 @@ def growth(place: str, eps: float, count: int) -> float | None:
     """
     if place == "missing" or eps <= 0:
         return None
-    found = eps_places[place].denominators(np.zeros(1), np.array([eps]), count)
+    found = EPS_PLACES[place].denominators(np.zeros(1), np.array([eps]), count)
     return 1 / float(found[0])
 
 
 def grows_past(place: str, eps: float, count: int, factor: float) -> bool:
     """Whether `growth` is more than a factor, exactly."""
-    return eps_places[place].grows_past(Fraction(eps), count, Fraction(factor))
+    return EPS_PLACES[place].grows_past(Fraction(eps), count, Fraction(factor))
 
 
 def shrinks(place: str, square: Floats, eps: float, count: int) -> Floats:
@@ -195,9 +196,9 @@ def shrinks(place: str, square: Floats, eps: float, count: int) -> Floats:
     square
         [rows], mean squares above 0.
     """
-    return eps_places[place].shrink(np.sqrt(square), square, eps, count)
+    return EPS_PLACES[place].shrink(np.sqrt(square), square, eps, count)
 
 
 def shrinks_past(place: str, square: Fraction, eps: float, count: int, share: Fraction) -> bool:
     """Whether a row of a mean square shrinks by more than a share, exactly."""
-    return eps_places[place].shrinks_past(square, Fraction(eps), count, share)
+    return EPS_PLACES[place].shrinks_past(square, Fraction(eps), count, share)

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from precision_lab.arithmetic.orders import orders
-from precision_lab.plan.eps_places import eps_places
+from precision_lab.plan.eps_places import EPS_PLACES
 from precision_lab.plan.switches import FOLDED, ONE_PASS, SHIFTED
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class _Compiler:
     def __init__(self, plan: Plan, norm: Norm, *, gain: bool, bias: bool, partial: bool) -> None:
         self.plan, self.norm, self.partial = plan, norm, partial
         self.gain, self.bias = gain and plan.gain != "ignored", bias
-        self.place = eps_places[plan.eps_place]
+        self.place = EPS_PLACES[plan.eps_place]
         self.ops: list[Op] = []
         self.summed = "x"
         """The elements that enter the statistic."""

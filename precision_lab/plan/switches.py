@@ -11,7 +11,7 @@ from typing import Any
 from precision_lab.arithmetic.orders import orders
 from precision_lab.exceptions import unknown
 from precision_lab.numbers import Format, formats
-from precision_lab.plan.eps_places import eps_places
+from precision_lab.plan.eps_places import EPS_PLACES
 
 FORMAT_SWITCHES = (
     "compute_format",
@@ -29,7 +29,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "early": "to the output format before the gain",
         "late": "to the output format at the end",
     },
-    "eps_place": {place.name: place.meaning for place in eps_places.values()},
+    "eps_place": {place.name: place.meaning for place in EPS_PLACES.values()},
     "divisor": {
         "n": "the sum divided by n",
         "n-1": "the sum of squares divided by n − 1",

@@ -7,7 +7,7 @@ import pytest
 from grouped_inputs import batch_norm, first, group_norm, partial_norm
 
 from precision_lab.norm.arguments import check
-from precision_lab.plan.emulation import Run, emulate
+from precision_lab.plan.emulation import emulate
 from precision_lab.plan.table import plans
 
 DTYPES = [np.float16, ml_dtypes.bfloat16, np.float32]

@@ -37,11 +37,10 @@ STEADY = [
     """
 import sys
 from functools import partial
-from importlib import import_module
-execution = import_module("precision_lab.sweeps.execution")
+from precision_lab import sweeps
+from precision_lab.sweeps import execution
+sweeps.run = partial(sweeps.run, measure="standins:slow")
 execution.COMMIT = 0.05
-face = import_module("precision_lab.sweeps")
-face.run = partial(execution.run, measure="standins:slow")
 from precision_lab.cli import run
 sys.exit(run(sys.argv[1:]))
 """,

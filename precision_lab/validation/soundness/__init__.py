@@ -12,7 +12,12 @@ from __future__ import annotations
 from precision_lab.validation.soundness.allowance import Allowance
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Hypothesis, Judgement, hypotheses
-from precision_lab.validation.soundness.schedules import Cast, ValueRange, last_cast, schedules
+from precision_lab.validation.soundness.rounding_schedules import (
+    Cast,
+    ValueRange,
+    last_cast,
+    schedules,
+)
 
 __all__ = [
     "Allowance",

@@ -11,7 +11,8 @@ four times the elements after leading zeros and 16 more for the merging of lanes
 less; m enters each of its updates: n·u·|m|·√ms/(2(ms + eps)) more. Where subnormals are
 flushed, e is 4η more: of x, of the partial sums of a mean, of the mean, and of x in x − m.
 So A_n = |v|·δ + e·r + (1 + r)·η for the normalised value, and
-A = |g|·A_n + 2u(|v·g| + |b|) + (|g| + 1)·η for the output.
+A = |g|·A_n + 2u(|v·g| + |b|) + (|g| + 1)·η for the output. Where r·g is below float32's normal
+numbers, a gain folded into r makes it lose η, and so the output (|x| + |m|)·η.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ GRADUAL, FLUSHED = 2.0**-150, 2.0**-126
 
 OPERATIONS = 12
 """Roundings of the root's own, in ulp of r, the squares and their sum apart."""
+
+NORMAL = 2.0**-126 * (1 + 2.0**-16)
+"""Products of r̂ and ĝ that may be below float32's normal numbers are below this."""
 
 LARGEST = 2.0**128 * (1 - 2.0**-25)
 """From here on a float32 sum overflows."""
@@ -114,7 +118,16 @@ class Allowance:
         last = np.abs(exact.normalised[0]) * gain + (0.0 if bias is None else np.abs(bias))
         with np.errstate(invalid="ignore", over="ignore"):
             error = gain * self.normalised + 2 * UNIT * last + (gain + 1) * self.tiny
-        return np.asarray(error + exact.output[1])
+        return np.asarray(error + self.folded + exact.output[1])
+
+    @cached_property
+    def folded(self) -> Floats:
+        """[rows, elements]: what x·(r·g) loses beside that, where r·g is subnormal."""
+        exact = self.exact
+        with np.errstate(invalid="ignore", over="ignore"):
+            subnormal = exact.root * np.abs(exact.gain) < NORMAL
+            lost = (np.abs(exact.x) + np.abs(exact.mean)) * self.tiny
+        return np.where(subnormal, lost, 0.0)
 
     @cached_property
     def judged(self) -> Mask:

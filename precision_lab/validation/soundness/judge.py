@@ -16,7 +16,12 @@ from precision_lab.validation.soundness.allowance import (
     UNIT,
     Allowance,
 )
-from precision_lab.validation.soundness.schedules import Cast, Schedule, ValueRange, schedules
+from precision_lab.validation.soundness.rounding_schedules import (
+    Cast,
+    Schedule,
+    ValueRange,
+    schedules,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,6 +231,7 @@ class Judgement:
             gain = np.abs(exact.gain)
             bias = 0.0 if exact.bias is None else np.abs(exact.bias)
             reach = unit * (size * gain + bias) + (gain * (1 + exact.root) + 1) * hypothesis.tiny
+            reach = reach + allowed.folded
             moved = source.less(exact.bias)
             source = ValueRange(moved.low - reach, moved.high + reach).over(exact.gain)
             lost = lost * 0.0

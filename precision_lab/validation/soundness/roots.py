@@ -16,7 +16,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from precision_lab.arithmetic import Floats, Index, Mask
-    from precision_lab.validation.soundness.schedules import ValueRange
+    from precision_lab.validation.soundness.rounding_schedules import ValueRange
 
 STEPS = 60
 """Tangents at most; a dozen do in practice. What is open then passes."""

@@ -8,11 +8,10 @@ from grouped_inputs import batch_norm, first, group_norm, partial_norm
 
 from precision_lab.norm.ground_truth import truth_of
 from precision_lab.numbers.table import format_of
-from precision_lab.plan.emulation import Run
 from precision_lab.plan.table import plans
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Judgement, hypotheses
-from precision_lab.validation.soundness.schedules import Cast
+from precision_lab.validation.soundness.rounding_schedules import Cast
 
 BF16 = ml_dtypes.bfloat16
 

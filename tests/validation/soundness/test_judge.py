@@ -12,7 +12,7 @@ from precision_lab.plan.emulation import emulate
 from precision_lab.plan.table import plans
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Hypothesis, Judgement, hypotheses
-from precision_lab.validation.soundness.schedules import Cast, schedules
+from precision_lab.validation.soundness.rounding_schedules import Cast, schedules
 
 FORMATS = ("bfloat16", "float16", "float32", "float8_e4m3fn")
 SOUND = (
@@ -133,6 +133,17 @@ def test_sound_computations_are_explained_on_any_bits(format, norm, row, gain, s
     assert explaining(given, output(given, **switches))
 
 
+@pytest.mark.parametrize("switches", [{}, {"apply": "folded_gain"}])
+def test_a_folded_gain_may_be_subnormal(switches):
+    """x·(r·g) loses |x|·η where r·g is subnormal, and that is no fault; half as much again is."""
+    dtype = formats["bfloat16"].dtype
+    x = np.array([[0, 0, 18400]], np.uint16).view(dtype)
+    weight = np.array([0, 0, 2], np.uint16).view(dtype)
+    given = check("rms", x, weight, eps=1e-6)
+    assert explaining(given, output(given, **switches)) != []
+    assert explaining(given, 1.5 * output(given, **switches)) == []
+
+
 @pytest.mark.parametrize("norm", ["rms", "layer"])
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("format", ["bfloat16", "float16", "float32"])
@@ -168,7 +179,7 @@ def test_one_root_agrees_with_a_linear_program():
     """Whether tangents find a row possible is what a search over all pairs of outputs finds."""
     rng = np.random.default_rng(5)
     from precision_lab.validation.soundness.roots import Strips
-    from precision_lab.validation.soundness.schedules import ValueRange
+    from precision_lab.validation.soundness.rounding_schedules import ValueRange
 
     for trial in range(200):
         d = rng.normal(size=(1, 6))

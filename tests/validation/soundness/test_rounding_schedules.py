@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from precision_lab.numbers.table import formats
 from precision_lab.validation.soundness.allowance import GRADUAL, UNIT
-from precision_lab.validation.soundness.schedules import Cast, ValueRange, schedules
+from precision_lab.validation.soundness.rounding_schedules import Cast, ValueRange, schedules
 
 FORMATS = ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz")
 CASTS = [(name, policy) for name in FORMATS for policy in ("ieee", "saturate")]
