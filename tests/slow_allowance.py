@@ -91,6 +91,9 @@ def allowance(row, gain, bias, eps, *, centred, welford, tiny):
         g, b = mpmath.mpf(gain[i]), mpmath.mpf(0 if bias is None else bias[i])
         normalised = abs(v) * delta + e * r + (1 + r) * tiny
         output = abs(g) * normalised + 2 * UNIT * (abs(v * g) + abs(b)) + (abs(g) + 1) * tiny
+        if 0 < abs(r * g) < mpmath.mpf(2) ** -126 * (1 + mpmath.mpf(2) ** -16):
+            # A gain folded into r is a subnormal number, and is multiplied by x and by m.
+            output += (abs(to_mp(x[i])) + abs(to_mp(mean))) * tiny
         found.append((v, v * g + b, normalised, output))
     return found
 

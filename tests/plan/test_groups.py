@@ -7,7 +7,7 @@ import pytest
 from grouped_inputs import batch_norm, first, group_norm, partial_norm
 
 from precision_lab.norm.arguments import check
-from precision_lab.plan.emulation import emulate
+from precision_lab.plan.emulation import Emulation, emulate
 from precision_lab.plan.table import plans
 
 DTYPES = [np.float16, ml_dtypes.bfloat16, np.float32]
@@ -21,7 +21,7 @@ def test_a_plan_on_groups_is_the_plan_on_each_group(dtype, plan):
     x, (weight, bias) = rng.normal(size=(3, 8, 6)), rng.normal(size=(2, 8))
     x, weight, bias = (part.astype(dtype) for part in (x, weight, bias))
     for inputs in (group_norm(x, 4, weight, bias), batch_norm(x[..., 0], weight, bias)):
-        found = Run(plans[plan], inputs).output()
+        found = Emulation(plans[plan], inputs).output()
         for i, row in enumerate(found):
             gain, shift = (
                 np.broadcast_to(part[i], row.shape) for part in (inputs.weight, inputs.bias)
@@ -38,8 +38,8 @@ def test_a_partial_statistic_is_that_of_the_elements_that_enter(dtype, share):
     entering = first(64, share)
     for name in ("late", "all-low"):
         trace, other = [], []
-        found = Run(plans[name], partial_norm("rms", x, entering), trace=trace).output()
-        alone = Run(plans[name], check("rms", x[:, entering], eps=1e-5), trace=other).output()
+        found = Emulation(plans[name], partial_norm("rms", x, entering), trace=trace).output()
+        alone = Emulation(plans[name], check("rms", x[:, entering], eps=1e-5), trace=other).output()
         assert np.array_equal(found[:, entering], alone)
         roots = [{step.name: step.values for step in one}["reciprocal"] for one in (trace, other)]
         assert np.array_equal(*roots)

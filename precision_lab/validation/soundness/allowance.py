@@ -125,7 +125,8 @@ class Allowance:
         """[rows, elements]: what x·(r·g) loses beside that, where r·g is subnormal."""
         exact = self.exact
         with np.errstate(invalid="ignore", over="ignore"):
-            subnormal = exact.root * np.abs(exact.gain) < NORMAL
+            folded = exact.root * np.abs(exact.gain)
+            subnormal = (folded > 0) & (folded < NORMAL)
             lost = (np.abs(exact.x) + np.abs(exact.mean)) * self.tiny
         return np.where(subnormal, lost, 0.0)
 

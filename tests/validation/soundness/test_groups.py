@@ -8,6 +8,7 @@ from grouped_inputs import batch_norm, first, group_norm, partial_norm
 
 from precision_lab.norm.ground_truth import truth_of
 from precision_lab.numbers.table import format_of
+from precision_lab.plan.emulation import Emulation
 from precision_lab.plan.table import plans
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Judgement, hypotheses
@@ -48,7 +49,7 @@ def explaining(inputs, y, overflow="ieee"):
 def emulated(inputs, name, **switches):
     """What a plan makes of groups, as values."""
     offset = {"gain": "one_plus", "gain_format": "float32"} if inputs.weight_offset else {}
-    return Run(plans[name].replace(**switches, **offset), inputs).output().astype(np.float64)
+    return Emulation(plans[name].replace(**switches, **offset), inputs).output().astype(np.float64)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BF16, np.float32])
