@@ -13,12 +13,14 @@ import pytest
 
 from precision_lab.inputs.packaged import captures
 from precision_lab.numbers.table import formats
-from precision_lab.report import charts
-from precision_lab.report.library import analyses, load
+from precision_lab.report import charts, library
+from precision_lab.report.library import analyses
 from precision_lab.sweeps.execution import cases_of, sweep
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.sources import captured
 
+# Loaded once: an analysis keeps what it has asked of eps.
+load = cache(library.load)
 NAMES = list(analyses())
 any_analysis = pytest.mark.parametrize("name", NAMES)
 # Those that measure rows of another kind have tests of their own.

@@ -11,11 +11,13 @@ import pytest
 
 from precision_lab.inputs.packaged import captures
 from precision_lab.plan.table import plans
-from precision_lab.report.library import load
+from precision_lab.report import library
 from precision_lab.sweeps.execution import sweep
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.sources import captured
 
+# Loaded once: an analysis keeps what it has asked of eps.
+load = cache(library.load)
 SCALED = plans["all-low"].replace(prescale="row_max")
 
 
