@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from _pytest.mark import ParameterSet
+
 # Started in the background, a process ignores Ctrl-C, and so would every process that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -39,6 +41,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(
         8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
+
+
+def wide(*values: object) -> ParameterSet:
+    """More values for a check that the default run makes of some: run with ``-m wide``."""
+    return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.wide])
 
 
 def optional(name: str) -> ModuleType:

@@ -77,16 +77,21 @@ def test_names_mean_the_same_in_every_order():
     found = python(f"""
 import sys
 from importlib import import_module
+from types import ModuleType
 for room in {ROOMS}:
     for name in [name for name in sys.modules if name.partition(".")[0] == "precision_lab"]:
         del sys.modules[name]
     import_module("precision_lab." + room)
     import precision_lab
-    for place, names in precision_lab.ROOMS.items():
-        face = import_module("precision_lab." + place)
-        for name in names:
-            for _ in range(2):
-                assert getattr(precision_lab, name) is getattr(face, name), (room, name)
+    for name in precision_lab.__all__:
+        assert not isinstance(vars(precision_lab).get(name), ModuleType), (room, name)
+    for name in precision_lab.ROOMS.get(room, ()):
+        face = sys.modules["precision_lab." + room]
+        assert getattr(precision_lab, name) is getattr(face, name), (room, name)
+for place, names in precision_lab.ROOMS.items():
+    face = import_module("precision_lab." + place)
+    for name in names * 2:
+        assert getattr(precision_lab, name) is getattr(face, name), name
 print("same")
 """)
     assert found == "same\n"

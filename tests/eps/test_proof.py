@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import wide
 from eps_harms import Case, departs_in, harmed, lost_in, steps
 
 from precision_lab import captures, emulate, formats, plans
@@ -18,6 +19,9 @@ ENDED = [
     ("minilm", "float16", "all-low"),
     ("minilm", "float32", "late"),
 ]
+
+# Of each model half of them in the default run.
+SOME = [wide(key) if place % 2 else key for place, key in enumerate(ENDED)]
 
 
 def cases(name, format, plan, *, eps=None):
@@ -66,7 +70,7 @@ def objections(layers, adding, lo, hi):
     return wrong
 
 
-@pytest.mark.parametrize("key", ENDED, ids="-".join)
+@pytest.mark.parametrize("key", SOME, ids="-".join)
 def test_each_end_of_an_interval_is_harmless_and_one_value_beyond_is_not(asked, key):
     """By the exact function and the emulated plan, on every row of the capture."""
     layers, advice = asked(*key)
@@ -74,7 +78,7 @@ def test_each_end_of_an_interval_is_harmless_and_one_value_beyond_is_not(asked, 
     assert [] == objections(layers, advice.adding_format, lo, hi)
 
 
-@pytest.mark.parametrize("key", ENDED, ids="-".join)
+@pytest.mark.parametrize("key", SOME, ids="-".join)
 def test_within_an_interval_nothing_does_harm(asked, key):
     """At values of the adding format spread over it."""
     layers, advice = asked(*key)
@@ -96,7 +100,7 @@ def test_the_checker_objects_to_an_end_shifted_by_one_value(asked, key, shift):
     assert objections(layers, advice.adding_format, lo, hi)
 
 
-@pytest.mark.parametrize("key", ENDED, ids="-".join)
+@pytest.mark.parametrize("key", SOME, ids="-".join)
 def test_every_layer_has_an_interval_of_its_own(asked, key):
     """In the layer itself its ends are harmless, and one value beyond is not."""
     layers, advice = asked(*key)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bounded_plans import ROWS, assert_enclosed, exceeding, made
+from conftest import wide
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_plans import computes, random_plans
@@ -33,7 +34,7 @@ def computed():
 
 
 @pytest.mark.parametrize(("name", "norm"), computed())
-@pytest.mark.parametrize("format", ["float32", "bfloat16", "float16", "float8_e4m3fn"])
+@pytest.mark.parametrize("format", [wide("float32"), "bfloat16", wide("float16"), "float8_e4m3fn"])
 def test_no_error_exceeds_its_bound(name, format, norm):
     """For every plan, format and family of rows, short and long, the bound holds."""
     plan = plans[name]

@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import pytest
+from conftest import wide
 
 from precision_lab.validation.examination import validate
 from precision_lab.validation.specimens.table import specimens
 
 ALL = [(row, format) for row in specimens.values() for format in row.formats]
 FIRST = {(row.fault, row.norm): row for row in reversed(list(specimens.values()))}
+CLASSES = [
+    # A class that both norms have is tried with one of them.
+    wide(row) if norm == "layer" and fault and (fault, "rms") in FIRST else row
+    for (fault, norm), row in FIRST.items()
+]
 
 
 def judged(specimen, format, **given):
@@ -25,7 +31,7 @@ def judged(specimen, format, **given):
     )
 
 
-@pytest.mark.parametrize("specimen", FIRST.values(), ids=lambda row: row.name)
+@pytest.mark.parametrize("specimen", CLASSES, ids=lambda row: row.name)
 def test_a_specimen_of_each_class(specimen):
     """A specimen of each class of faults is caught, and a sound one passes, for both norms."""
     verdict = judged(specimen, specimen.formats[-1])

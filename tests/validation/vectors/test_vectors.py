@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from conftest import wide
 
 from precision_lab.exceptions import InputError
 from precision_lab.files.safetensors import read_safetensors, write_safetensors
@@ -59,8 +60,17 @@ def written(tmp_path):
     return tmp_path / "v"
 
 
-@pytest.mark.parametrize("norm", ["rms", "layer"])
-@pytest.mark.parametrize("format", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize(
+    ("format", "norm"),
+    [
+        ("bfloat16", "rms"),
+        ("float16", "layer"),
+        ("float32", "rms"),
+        wide("bfloat16", "layer"),
+        wide("float16", "rms"),
+        wide("float32", "layer"),
+    ],
+)
 def test_there_and_back(format, norm, tmp_path):
     """A sound kernel's outputs pass, and its plan is named."""
     folder = tmp_path / "v"
