@@ -300,8 +300,8 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
         if made is None:
             continue
         runs = [Emulation(made, call.inputs) for call in calls]
-        # Equal operations in equal formats share a statistic.
-        key = tuple((run.program.statistic, _formats(run)) for run in runs)
+        # Equal operations in equal formats and one order share a statistic.
+        key = tuple((run.program.statistic, run.program.order, _formats(run)) for run in runs)
         if key not in statistics:
             values = [run.statistic() for run in runs]
             # Formats that later stages compute in keep equal numbers apart.
