@@ -300,8 +300,8 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
         if made is None:
             continue
         runs = [Emulation(made, call.inputs) for call in calls]
-        # Equal operations in equal formats share a statistic.
-        key = tuple((run.program.statistic, _formats(run)) for run in runs)
+        # Equal operations in equal formats and one order share a statistic.
+        key = tuple((run.program.statistic, run.program.order, _formats(run)) for run in runs)
         if key not in statistics:
             values = [run.statistic() for run in runs]
             # Formats that later stages compute in keep equal numbers apart.
@@ -310,8 +310,7 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
             parts += [_bytes(part, "ms", "m", "s") for part in values]
             statistics[key] = held.setdefault(b" ".join(parts), Shared(values))
         state = statistics[key]
-        later = "/".join(switches[name] for name in ("eps_place", "eps_format", "inverse"))
-        one = f"{id(state)} {later}".encode()
+        one = f"{id(state)} {'/'.join(switches[name] for name in OF_ROOT)}".encode()
         if one not in known:
             rooted = [run.root(part) for run, part in zip(runs, state.values, strict=True)]
             parts = [str(switches["inverse"] == "divide").encode()]
@@ -325,6 +324,8 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
 
 
 LATER_FORMATS = ("compute_format", "sum_format", "reciprocal_format")
+OF_ROOT = ("eps_place", "eps_format", "inverse", "reciprocal_format")
+"""Switches of the root alone."""
 
 
 def _formats(run: Emulation) -> tuple[Format, ...]:

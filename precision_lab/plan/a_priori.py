@@ -165,7 +165,6 @@ class Analysis:
         self.weight_format = self.source if inputs.weight is None else format_of(inputs.weight)
         self.plan = plan.formats_for(self.source, self.weight_format)
         self.inputs = inputs
-        self.order = orders[self.plan.order]
         truncates = plan.output_rounding == "toward_zero"
         self.roundings = Roundings(self.plan.step_formats(), truncates=truncates, only=only)
         self.program = program_of(
@@ -175,6 +174,7 @@ class Analysis:
             bias=inputs.bias is not None,
             partial=inputs.groups.entering is not None,
         )
+        self.order = orders[self.program.order]
         self.known: dict[str, Any] = {
             "X": Rows(inputs.x.astype(np.float64), (0.0, np.zeros((1, 1))), self.roundings),
             "EPS": inputs.eps,

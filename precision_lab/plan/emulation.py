@@ -164,7 +164,7 @@ class Emulation:
         )
         self.count = inputs.x.shape[-1] if entering is None else int(np.count_nonzero(entering))
         """Elements of a group that enter the statistic."""
-        self.order = orders[self.plan.order]
+        self.order = orders[self.program.order]
         self.trace = trace
         self.exact = exact
 

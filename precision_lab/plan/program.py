@@ -103,11 +103,14 @@ class Program:
         Up to ``r``, the reciprocal root, or the root where the plan divides by it.
     output
         Up to ``y``.
+    order
+        The order of every sum.
     """
 
     statistic: tuple[Op, ...]
     root: tuple[Op, ...]
     output: tuple[Op, ...]
+    order: str
 
     @property
     def operations(self) -> tuple[Op, ...]:
@@ -147,7 +150,7 @@ def program_of(plan: Plan, norm: Norm, *, gain: bool, bias: bool, partial: bool 
     compiler.root()
     root = compiler.taken()
     compiler.output()
-    return Program(statistic, root, compiler.taken())
+    return Program(statistic, root, compiler.taken(), plan.order)
 
 
 class _Compiler:

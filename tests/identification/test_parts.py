@@ -6,6 +6,7 @@ import pytest
 
 from precision_lab.identification import candidates as grid
 from precision_lab.identification import queries as calls
+from precision_lab.identification import search
 from precision_lab.identification.diagnosis import FAULTS, NARROW, eps_faults, faults
 from precision_lab.identification.effective import effective_eps
 from precision_lab.norm.arguments import check
@@ -106,3 +107,27 @@ def test_an_eps_in_effect_is_seen():
     assert ["eps counts 10 times"] == eps_faults(given, [10 * eps for eps in given])
     assert ["eps is 1e-05 whatever is given"] == eps_faults(given, [1e-5] * 4)
     assert [] == eps_faults(given, given)
+
+
+@pytest.mark.parametrize("format", ["bfloat16", "float32"])
+@pytest.mark.parametrize("norm", list(norms.values()))
+def test_plans_that_share_a_stage_have_its_numbers(norm, format):
+    """Whatever plans the search computes once for several, each of them gives those bits."""
+    narrow = format == "bfloat16"
+    few = list(calls.questions(norm, formats[format], formats[format]))[::2]
+    answers = [calls.ask(lambda x, *_: x, inputs) for inputs in few]
+    wanted = [
+        {**statistic, **root}
+        for statistic in list(grid.statistics(norm, narrow=narrow))[::3]
+        for root in grid.roots(narrow=narrow)[::11]
+    ]
+    states = search._state(answers, norm, wanted)
+    assert len(states) < sum(len(state.switches) for state in states)
+    for state in states:
+        for switches in state.switches:
+            made = grid.plan(norm, **switches)
+            for inputs, values in zip(few, state.values, strict=True):
+                run = Emulation(made, inputs)
+                alone = run.root(run.statistic())
+                for name in ("r", "s"):
+                    assert np.array_equal(alone[name], values[name], equal_nan=True), switches

@@ -62,7 +62,7 @@ def test_a_program_that_is_not_is_told():
     """The check can fail: a stage on its own uses what nothing has assigned."""
     found = program(plans["late"], "rms")
     with pytest.raises(AssertionError):
-        assert_well_formed(type(found)((), found.root, found.output))
+        assert_well_formed(type(found)((), found.root, found.output, found.order))
 
 
 def test_programs_are_short_and_every_operation_is_used():
