@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError, the_nearest
-from precision_lab.files import named, read_object
+from precision_lab.files import check_path, prefix_path, read_object
 from precision_lab.models.types import COMPOSITE, ModelType, model_types
 from precision_lab.norm import norms
 from precision_lab.numbers import formats
@@ -131,14 +131,13 @@ def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConf
     """
     path = _file(Path(path))
     found = read_object(path, limit=CONFIG_LIMIT)
-    with named(path):
+    with prefix_path(path):
         return _config(path, found, norm)
 
 
 def _file(path: Path) -> Path:
     """The config's file, which is in the folder where a folder is given."""
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+    check_path(path)
     try:
         if not path.is_dir() or (path / CONFIG).exists():
             return path / CONFIG if path.is_dir() else path

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError, unknown
-from precision_lab.files import read_chosen, read_object
+from precision_lab.files import check_path, read_chosen, read_object
 from precision_lab.inputs import by_number
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def read_gains(path: str | Path) -> Gains:
         each other.
     """
     path = Path(path)
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+    check_path(path)
     try:
         folder = path.is_dir()
         there = {file.name for file in path.iterdir()} if folder else set()
