@@ -146,13 +146,13 @@ def _ports(
 def _found(*names: str) -> list[Any]:
     """The models of these names: a torch module as what it says of itself, others as they are."""
     from precision_lab.cli.modules import named_modules, names_module
-    from precision_lab.eps import find
+    from precision_lab.eps import find_model
 
     modules = [name for name in names if names_module(name)]
     if not modules:
         return [*names]
     with named_modules(*modules) as made:
-        given = dict(zip(modules, map(find, made), strict=True))
+        given = dict(zip(modules, map(find_model, made), strict=True))
     return [given.get(name, name) for name in names]
 
 

@@ -10,7 +10,7 @@ from precision_lab.eps.advice import EpsAdvice, recommend_eps
 from precision_lab.eps.evidence import counted
 from precision_lab.eps.findings import HARM, NOTE, Finding, by_code
 from precision_lab.eps.layers import LayerAdvice
-from precision_lab.eps.model_lookup import find
+from precision_lab.eps.model_lookup import find_model
 from precision_lab.eps.ports import EpsComparison, compare_eps
 
 __all__ = [
@@ -23,6 +23,6 @@ __all__ = [
     "by_code",
     "compare_eps",
     "counted",
-    "find",
+    "find_model",
     "recommend_eps",
 ]

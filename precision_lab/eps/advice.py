@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.canonical_json import null, plain
 from precision_lab.eps.cures import Cure, cures
-from precision_lab.eps.evidence import check_held, counted, together
+from precision_lab.eps.evidence import check_range, counted, describe_evidence
 from precision_lab.eps.findings import HARM, ROUNDED, Finding, by_code, findings_of
 from precision_lab.eps.layers import LayerAdvice, LayerCase
 from precision_lab.eps.subject import Subject, subject
@@ -63,16 +63,22 @@ CODES = {
 """The finding that says the same, for an answer that no single norm gives."""
 
 
+JSON_FIELDS = (
+    "model", "norm", "hidden_size", "format", "plan", "configured_eps", "effective_eps", "interval",
+    "recommended", "verdict", "findings", "reason", "eps", "adding_format", "output_format",
+    "lo_breaks", "hi_breaks", "new", "evidence", "cures", "layers",
+)  # fmt: skip
+"""The order of `EpsAdvice.to_json`: the answer first, the layers last."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EpsAdvice:
     """The answer to the question which eps is right, in one format and plan.
 
     Parameters
     ----------
-    model, norm, hidden_size
-        What was asked about.
-    format, plan
-        What it runs in.
+    model, norm, hidden_size, format, plan
+        What was asked about, and what it runs in.
     adding_format
         The format that adds eps; both ends of the interval are values of it.
     output_format
@@ -86,10 +92,8 @@ class EpsAdvice:
         The least and the largest eps without harm in any norm; None where there is none.
     recommended
         The choice; None where no eps is safe.
-    verdict
-        ``"keep"``, ``"change"`` or ``"impossible"``.
-    reason
-        Why, in a sentence.
+    verdict, reason
+        ``"keep"``, ``"change"`` or ``"impossible"``; why, in a sentence.
     findings
         Harm first.
     layers
@@ -127,31 +131,10 @@ class EpsAdvice:
     evidence: str
     new: bool
 
-    @property
-    def _becomes(self) -> str:
-        """What the recommended eps is in the plan, where that is not what it looks like."""
-        keeps = self.recommended == self.eps and self.effective_eps is not None
-        if not keeps or _same(self.effective_eps or 0.0, self.eps or 0.0):
-            return ""
-        return f", which becomes {self.effective_eps:.6g}"
-
     def to_json(self) -> str:
         """All of it as strict JSON, in which NaN and infinity are null."""
-        return json.dumps(plain(self._document, lacking=null), ensure_ascii=False, allow_nan=False)
-
-    @property
-    def _document(self) -> dict[str, Any]:
-        return {
-            "model": self.model, "norm": self.norm, "hidden_size": self.hidden_size,
-            "format": self.format, "plan": self.plan, "configured_eps": self.configured_eps,
-            "effective_eps": self.effective_eps, "interval": self.interval,
-            "recommended": self.recommended, "verdict": self.verdict,
-            "findings": self.findings,
-            "reason": self.reason, "eps": self.eps, "adding_format": self.adding_format,
-            "output_format": self.output_format,
-            "lo_breaks": self.lo_breaks, "hi_breaks": self.hi_breaks, "new": self.new,
-            "evidence": self.evidence, "cures": self.cures, "layers": self.layers,
-        }  # fmt: skip
+        fields = {name: getattr(self, name) for name in JSON_FIELDS}
+        return json.dumps(plain(fields, lacking=null), ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
         """In words, the verdict first."""
@@ -165,9 +148,12 @@ class EpsAdvice:
                 f"{self.interval[1]:.6g} (above: {BREAKS[self.hi_breaks]})"
             )
         if self.recommended is not None:
-            lines.append(f"recommended: {self.recommended:.6g}{self._becomes}")
-        lines += _near_zero(self.layers)
-        lines += _gathered(self.findings)
+            rounded = (
+                _rounded_to(self.effective_eps, self.eps) if self.recommended == self.eps else ""
+            )
+            lines.append(f"recommended: {self.recommended:.6g}{rounded}")
+        lines += _describe_near_zero(self.layers)
+        lines += _describe_findings(self.findings)
         for cure in self.cures:
             error = "" if cure.ulp_max is None else f", at most {cure.ulp_max:.3g} ulp off"
             lines.append(f"cure: {cure.name}: {counted(cure.lost, 'row')} still lost{error}")
@@ -227,60 +213,53 @@ def recommend_eps(
     >>> recommend_eps(norm="rms", hidden_size=64, eps=1e-6, format="bfloat16").verdict
     'keep'
     """
-    asked = subject(
+    return advise(subject(
         model, norm=norm, hidden_size=hidden_size, eps=eps, format=format, plan=plan,
         activations=activations, new=new, rms=rms, amplification=amplification,
         weight_offset=weight_offset,
-    )  # fmt: skip
-    return advise(asked)
+    ))  # fmt: skip
 
 
 def advise(asked: Subject) -> EpsAdvice:
     """The answer for a subject that is found already."""
-    check_held(asked.layers)
+    check_range(asked.layers)
     hints: dict[str, int] = {}
     cases = [
         LayerCase(layer, asked.plan, asked.eps, asked.new, asked.amplification, hints)
         for layer in asked.layers
     ]
     layers = tuple(case.advice() for case in cases)
-    ends, lo_breaks, hi_breaks = _meet(layers)
+    ends, lo_breaks, hi_breaks = _intersection(layers)
     verdict, reason = _verdict(asked, layers, ends, (lo_breaks, hi_breaks))
-    recommended = _choice(asked, verdict, ends, cases[0])
-    lost = [case.evidence for case in cases if case.hopeless()]
-    basis = asked.eps if asked.eps is not None else USUAL
+    overflowing = [case.evidence for case in cases if case.overflow_names()]
     effects = [layer.effective_eps for layer in layers if layer.effective_eps is not None]
     findings = findings_of(layers, asked)
     if verdict == IMPOSSIBLE and not any(one.severity == HARM for one in findings):
-        # Each limit alone leaves some eps, and no norm has the eps in question to be told of.
+        # Each limit alone leaves some eps, and no norm has the eps in question to speak of.
         findings = (Finding(CODES[hi_breaks], HARM, None, reason), *findings)
     return EpsAdvice(
-        model=asked.given.model, norm=asked.norm, hidden_size=asked.given.hidden_size,
+        model=asked.model.name, norm=asked.model.norm, hidden_size=asked.model.hidden_size,
         format=asked.format.name, plan=asked.plan.name, adding_format=asked.adding_format,
-        output_format=asked.output_format,
-        configured_eps=asked.configured_eps, effective_eps=min(effects, default=None),
-        eps=asked.eps, interval=ends, recommended=recommended, verdict=verdict, reason=reason,
-        findings=findings, layers=layers, lo_breaks=lo_breaks,
-        hi_breaks=hi_breaks, cures=cures(lost, asked.plan, eps=basis) if lost else (),
-        evidence=together(asked.layers), new=asked.new,
+        output_format=asked.output_format, configured_eps=asked.model.eps,
+        effective_eps=min(effects, default=None), eps=asked.eps, interval=ends,
+        recommended=_choice(asked, verdict, ends, cases[0]), verdict=verdict, reason=reason,
+        findings=findings, layers=layers, lo_breaks=lo_breaks, hi_breaks=hi_breaks,
+        cures=cures(overflowing, asked.plan, eps=USUAL if asked.eps is None else asked.eps),
+        evidence=describe_evidence(asked.layers), new=asked.new,
     )  # fmt: skip
 
 
-def _meet(layers: Sequence[LayerAdvice]) -> tuple[tuple[float, float] | None, str, str]:
+def _intersection(layers: Sequence[LayerAdvice]) -> tuple[tuple[float, float] | None, str, str]:
     """The eps without harm in every norm, and what breaks beyond."""
     none = [layer for layer in layers if layer.interval is None]
     if none:
-        past = [layer for layer in none if layer.row_overflows]
-        names = Counter(_in_the_way(layer) for layer in past or none).most_common(1)[0][0]
-        return None, names[0], names[1]
+        overflowing = [layer for layer in none if layer.row_overflows]
+        breaks = Counter((layer.lo_breaks, layer.hi_breaks) for layer in overflowing or none)
+        return None, *breaks.most_common(1)[0][0]
     known = [(layer.interval, layer) for layer in layers if layer.interval is not None]
     (lo, _), low = max(known, key=lambda pair: pair[0][0])
     (_, hi), high = min(known, key=lambda pair: pair[0][1])
     return ((lo, hi) if lo <= hi else None), low.lo_breaks, high.hi_breaks
-
-
-def _in_the_way(layer: LayerAdvice) -> tuple[str, str]:
-    return layer.lo_breaks, layer.hi_breaks
 
 
 def _verdict(
@@ -289,35 +268,29 @@ def _verdict(
 ) -> tuple[str, str]:  # fmt: skip
     if ends is None:
         names = [name for name in dict.fromkeys(breaks) if name not in ("least", "largest")]
-        told = BREAKS[names[0]]
+        cause = BREAKS[names[0]]
         if len(names) == 2:
-            told = f"low ones: {BREAKS[names[0]]}; all others: {BREAKS[names[1]]}"
-        past = sum(layer.row_overflows for layer in layers)
-        if past:
-            told += f" ({past} of {counted(sum(layer.emulated for layer in layers), 'row')})"
-        return IMPOSSIBLE, f"no eps is safe: {told}"
+            cause = f"low ones: {BREAKS[names[0]]}; all others: {BREAKS[names[1]]}"
+        if overflows := sum(layer.row_overflows for layer in layers):
+            cause += f" ({overflows} of {counted(sum(layer.emulated for layer in layers))})"
+        return IMPOSSIBLE, f"no eps is safe: {cause}"
     if asked.eps is None:
         return KEEP, f"any eps from {ends[0]:.4g} to {ends[1]:.4g} does no harm"
+    norms = counted(len(layers), "norm")
     harmed = [layer for layer in layers if layer.harm]
     if not harmed:
-        becomes = next(layer.effective_eps for layer in layers)
-        told = (
-            ""
-            if becomes is None or _same(becomes, asked.eps)
-            else f", which becomes {becomes:.6g},"
-        )
-        return KEEP, f"eps {asked.eps:g}{told} does no harm: {_norms(layers)} judged"
+        rounded = _rounded_to(layers[0].effective_eps, asked.eps)
+        comma = "," if rounded else ""
+        return KEEP, f"eps {asked.eps:g}{rounded}{comma} does no harm: {norms} judged"
     name = Counter(name for layer in harmed for name in layer.harm).most_common(1)[0][0]
-    return CHANGE, (f"with eps {asked.eps:g} {BREAKS[name]} in {len(harmed)} of {_norms(layers)}")
+    return CHANGE, f"with eps {asked.eps:g} {BREAKS[name]} in {len(harmed)} of {norms}"
 
 
-def _same(becomes: float, eps: float) -> bool:
-    """Whether nobody needs to be told what eps becomes."""
-    return abs(becomes - eps) <= ROUNDED * eps
-
-
-def _norms(layers: Sequence[LayerAdvice]) -> str:
-    return counted(len(layers), "norm")
+def _rounded_to(effective: float | None, eps: float | None) -> str:
+    """What eps becomes, in words, where it is not what it looks like."""
+    if effective is None or eps is None or abs(effective - eps) <= ROUNDED * eps:
+        return ""
+    return f", which becomes {effective:.6g}"
 
 
 def _choice(
@@ -342,26 +315,26 @@ def _choice(
     if not asked.new and asked.eps is not None:
         return min(max(asked.eps, lo), hi)
     middle = math.sqrt(max(lo, case.grid.format.smallest)) * math.sqrt(hi)
-    return min(max(float(case.grid.becomes(middle)), lo), hi)
+    return min(max(float(case.grid.round(middle)), lo), hi)
 
 
-def _near_zero(layers: Sequence[LayerAdvice]) -> list[str]:
+def _describe_near_zero(layers: Sequence[LayerAdvice]) -> list[str]:
     """What becomes of rows of zeros and near zero, in the norm that bears them worst."""
     known = [layer for layer in layers if layer.amplification is not None and layer.zero_row]
     if not known:
         return []
     worst = max(known, key=lambda layer: layer.amplification or 0.0)
     gradients = [layer.gradient_scale for layer in known if layer.gradient_scale is not None]
-    told = (
+    text = (
         f"a row of zeros gives {worst.zero_row}; noise in a row near zero grows at most "
         f"{worst.amplification:.4g} times"
     )
     if gradients:
-        told += f", and a gradient into it stays finite up to {min(gradients):.3g}"
-    return [told]
+        text += f", and a gradient into it stays finite up to {min(gradients):.3g}"
+    return [text]
 
 
-def _gathered(findings: Sequence[Finding]) -> list[str]:
+def _describe_findings(findings: Sequence[Finding]) -> list[str]:
     """Findings in words; of those of one code in many norms the first, and how many there are."""
     lines = []
     for first, others in by_code(findings):

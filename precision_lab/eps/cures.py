@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.eps.evidence import LayerEvidence, seen
+from precision_lab.eps.evidence import LayerEvidence, recorded_evidence
 from precision_lab.eps.lost_rows import Losses
 from precision_lab.norm import errors, truth
 from precision_lab.numbers import formats
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
 
-WIDE = ("square_format", "sum_format", "eps_format", "reciprocal_format")
+STATISTIC_FORMATS = ("square_format", "sum_format", "eps_format", "reciprocal_format")
 """What a statistic in float32 is computed in."""
 
 
@@ -54,41 +54,33 @@ class Cure:
 
 
 def cures(layers: Sequence[LayerEvidence], plan: Plan, *, eps: float) -> tuple[Cure, ...]:
-    """Each way out of the overflows, measured.
-
-    Parameters
-    ----------
-    layers
-        The layers that overflow.
-    plan
-        The plan that they overflow in.
-    eps
-        The eps that it runs with.
-    """
-    own = layers[0].format
-    wide = plan.replace(**dict.fromkeys(WIDE, "float32"))
+    """Each way out of the overflows of these layers in this plan, measured; none without layers."""
+    if not layers:
+        return ()
+    target = layers[0].format
+    float32_plan = plan.replace(**dict.fromkeys(STATISTIC_FORMATS, "float32"))
     reach = max(layer.reach for layer in layers)
-    found = [("float32 statistic", own, wide, 1.0)] if not reach else []
+    ways = [("float32 statistic", target, float32_plan, 1.0)] if not reach else []
     names = ("bfloat16", "float32") if reach else ("bfloat16",)
-    found += [
-        (f"{name} instead of {own.name}", formats[name], plan, 1.0)
+    ways += [
+        (f"{name} instead of {target.name}", formats[name], plan, 1.0)
         for name in names
-        if own.emax < formats[name].emax
+        if target.emax < formats[name].emax
     ]
     if reach:
         # x·2^-k with eps·4^-k is the same function.
-        k = math.ceil(math.log2(reach / own.largest))
+        k = math.ceil(math.log2(reach / target.largest))
         name = f"the tensor scaled by 2^-{k}, eps by 2^-{2 * k}, float32 statistic"
-        found.append((name, own, wide, 2.0**-k))
+        ways.append((name, target, float32_plan, 2.0**-k))
     elif plan.prescale != "row_max":
-        found.append(("rows scaled first", own, plan.replace(prescale="row_max"), 1.0))
+        ways.append(("rows scaled first", target, plan.replace(prescale="row_max"), 1.0))
     return tuple(
-        _measured(name, into, cured, layers, eps=eps, scale=scale)
-        for name, into, cured, scale in found
+        _measure(name, into, cured, layers, eps=eps, scale=scale)
+        for name, into, cured, scale in ways
     )
 
 
-def _measured(
+def _measure(
     name: str, into: Format, plan: Plan, layers: Sequence[LayerEvidence], *,
     eps: float, scale: float,
 ) -> Cure:  # fmt: skip
@@ -99,7 +91,7 @@ def _measured(
     squares = 0.0
     for layer in layers:
         same = into == layer.format and scale == 1
-        moved = layer if same else _moved(layer, into, scale)
+        moved = layer if same else _convert(layer, into, scale)
         losses = Losses(moved, plan, reference=eps)
         found = losses.lost(eps)
         gone = found.low | found.high | losses.overflows.any
@@ -127,12 +119,12 @@ def _measured(
     )  # fmt: skip
 
 
-def _moved(layer: LayerEvidence, into: Format, scale: float) -> LayerEvidence:
+def _convert(layer: LayerEvidence, into: Format, scale: float) -> LayerEvidence:
     """The same rows in another format or scaled, with those that its own does not hold."""
     rows = layer.x[:-1].astype(np.float64)
-    if layer.past is not None:
-        rows = np.concatenate([rows, layer.past])
-    return seen(
+    if layer.overflowed is not None:
+        rows = np.concatenate([rows, layer.overflowed])
+    return recorded_evidence(
         layer.name, layer.norm, rows * scale, layer.weight, layer.bias,
         format=into, offset=layer.offset,
     )  # fmt: skip

@@ -9,29 +9,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from precision_lab.eps.exact_rows import ExactRow, exact_row
-from precision_lab.eps.representable import effective
+from precision_lab.eps.representable import effective_eps
 from precision_lab.plan import EPS_PLACES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.eps.evidence import LayerEvidence
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
-
-    Floats = NDArray[np.float64]
 
 GUARD = 2.0**-43
 """The relative error granted to one row's float64 arithmetic: some hundreds of roundings."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Sizes:
+class RowSizes:
     """Per row, in float64: the mean square and its relative error, and the ends of t = T√R."""
 
     square: Floats
@@ -44,41 +41,31 @@ class _Sizes:
 class Departures:
     """The departures of one layer from its function with the configured eps.
 
-    Parameters
-    ----------
-    evidence
-        The rows.
-    plan
-        Its formats settled.
-    eps
-        c, the configured one.
-    output
-        The output format.
+    The plan's formats are settled; `eps` is c, the configured one; `output` the output format.
     """
 
     def __init__(self, evidence: LayerEvidence, plan: Plan, *, eps: float, output: Format) -> None:
         self.evidence, self.plan, self.eps, self.output = evidence, plan, eps, output
         self._exact: dict[int, ExactRow] = {}
         with np.errstate(all="ignore"):
-            self._sizes = self._assumed() if evidence.sizes is not None else self._seen()
+            self._sizes = (
+                self._recorded_sizes() if evidence.sizes is None else self._assumed_sizes()
+            )
 
     def low(self, eps: float) -> bool:
         """Whether eps is so low that some output departs."""
-        return self._any(eps, low=True)
+        return self._departs(eps, low=True)
 
     def high(self, eps: float) -> bool:
         """Whether eps is so high that some output departs."""
-        return self._any(eps, low=False)
+        return self._departs(eps, low=False)
 
     def shares(self, eps: float) -> Floats:
         """[rows], how far r moves, in units of the least move that is harm (float64)."""
         with np.errstate(all="ignore"):
-            ratio = self._ratio(self._effective(eps))
+            ratio = self._ratio(effective_eps(self.plan, eps, self._sizes.tops))
             moved = np.abs(ratio - 1) / self._sizes.most
         return np.where(np.isnan(moved), 0.0, moved)
-
-    def _effective(self, eps: float) -> Floats:
-        return effective(self.plan, eps, self._sizes.tops)
 
     def _ratio(self, eps: Floats) -> Floats:
         """r'/r in float64."""
@@ -87,9 +74,9 @@ class Departures:
             square, eps, self.evidence.hidden
         )
 
-    def _any(self, eps: float, *, low: bool) -> bool:
+    def _departs(self, eps: float, *, low: bool) -> bool:
         """Decided in float64 as far as the guard band lets it."""
-        rows = self._effective(eps)
+        rows = effective_eps(self.plan, eps, self._sizes.tops)
         if np.isnan(rows).any() or np.isinf(rows).any():
             return not low
         sizes = self._sizes
@@ -105,14 +92,14 @@ class Departures:
             self._row(int(i)).departs(place, float(rows[i]), low=low) for i in np.nonzero(maybe)[0]
         )
 
-    def _assumed(self) -> _Sizes:
+    def _assumed_sizes(self) -> RowSizes:
         sizes = self.evidence.sizes
         assert sizes is not None  # noqa: S101 - by the caller
         share = np.full(sizes.shape, 2.0 ** -(self.output.precision + 1))
         tops = np.full(sizes.shape, 4.0) * sizes
-        return _Sizes(sizes * sizes, np.zeros(sizes.shape), share, share, tops)
+        return RowSizes(sizes * sizes, np.zeros(sizes.shape), share, share, tops)
 
-    def _seen(self) -> _Sizes:
+    def _recorded_sizes(self) -> RowSizes:
         evidence = self.evidence
         x = evidence.x.astype(np.float64)
         tops = np.max(np.abs(x), axis=1)
@@ -126,8 +113,7 @@ class Departures:
         error = np.where(lost, np.inf, error)
         least, most = self._edges(d, square, tops)
         least, most = np.where(lost, 0.0, least), np.where(lost, np.inf, most)
-        # A lost row without a move is told apart when it is asked.
-        return _Sizes(square, error, least, most, tops)
+        return RowSizes(square, error, least, most, tops)
 
     def _edges(self, d: Floats, square: Floats, tops: Floats) -> tuple[Floats, Floats]:
         """The ends of t, the least of half an ulp over |v·g|."""
@@ -155,10 +141,10 @@ class Departures:
 
     def _row(self, i: int) -> ExactRow:
         if i not in self._exact:
-            self._exact[i] = self._exactly(i)
+            self._exact[i] = self._exact_row(i)
         return self._exact[i]
 
-    def _exactly(self, i: int) -> ExactRow:
+    def _exact_row(self, i: int) -> ExactRow:
         evidence = self.evidence
         if evidence.sizes is not None:
             square = Fraction(float(evidence.sizes[i])) ** 2
@@ -166,13 +152,13 @@ class Departures:
             radicand = square + Fraction(self.eps)
             return ExactRow(square, radicand, evidence.hidden, share=share)
         bound = self._sizes.most[i]
-        among: Any = None
+        elements = None
         if np.isfinite(bound):
-            among = np.nonzero(self._least[i] <= bound)[0].tolist()
+            elements = np.nonzero(self._least[i] <= bound)[0].tolist()
         bias = None if evidence.bias is None else evidence.bias.astype(np.float64)
         return exact_row(
             evidence.x[i].astype(np.float64), evidence.gain, bias, offset=evidence.offset,
-            eps=self.eps, output=self.output, centred=evidence.norm.centred, among=among,
+            eps=self.eps, output=self.output, centred=evidence.norm.centred, elements=elements,
         )  # fmt: skip
 
 

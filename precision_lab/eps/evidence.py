@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Array = NDArray[Any]
-    Floats = NDArray[np.float64]
+    from precision_lab.arithmetic import Floats
 
+    Array = NDArray[Any]
 SEED = 5
 SIZES = 61
 """Assumed sizes of rows between the ends of the range, both included."""
@@ -38,25 +38,18 @@ class LayerEvidence:
 
     Parameters
     ----------
-    name
-        The norm's name in its model.
-    norm
-        Which norm.
-    format
-        The format of x.
     x
-        [rows, hidden], all finite; the last row is zeros (padding), whatever was seen.
+        [rows, hidden], all finite; the last row is zeros (padding), whatever was recorded.
     weight, bias
         [hidden] in the same format, or None.
     offset
         Added to the weight.
     sizes
-        [m], the assumed root mean squares of rows; None where x is what was seen. Then x is drawn.
-    past
-        [k, hidden] in float64: rows that are finite as they were given and that the format does not
-        hold. They are not in x.
-    strange
-        Rows that held NaN or infinity as they were given: they are left out.
+        [m], the assumed root mean squares of rows; None where x was recorded. Then x is drawn.
+    overflowed
+        [k, hidden] in float64: finite rows that the format does not hold. They are not in x.
+    nonfinite
+        Rows that came with NaN or infinity, left out.
     """
 
     name: str
@@ -67,18 +60,20 @@ class LayerEvidence:
     bias: Array | None = None
     offset: float = 0.0
     sizes: Floats | None = None
-    past: Floats | None = None
-    strange: int = 0
+    overflowed: Floats | None = None
+    nonfinite: int = 0
 
     @property
     def overflowing(self) -> int:
         """Rows that the format does not hold."""
-        return 0 if self.past is None else len(self.past)
+        return 0 if self.overflowed is None else len(self.overflowed)
 
     @property
     def reach(self) -> float:
         """The largest magnitude among them, 0 where there are none."""
-        return 0.0 if self.past is None else float(np.max(np.abs(self.past), initial=0.0))
+        return (
+            0.0 if self.overflowed is None else float(np.max(np.abs(self.overflowed), initial=0.0))
+        )
 
     @property
     def hidden(self) -> int:
@@ -111,83 +106,56 @@ class LayerEvidence:
             return np.asarray(np.mean(x * x, axis=1))
 
 
-def seen(
+def recorded_evidence(
     name: str, norm: Norm | str, x: Array, weight: Array | None, bias: Array | None, *,
     format: Format | str, offset: float = 0.0,
 ) -> LayerEvidence:  # fmt: skip
-    """The evidence of rows that entered a norm.
+    """The evidence of rows that entered a norm, of any format's type, rounded to `format`.
 
-    Parameters
-    ----------
-    name, norm
-        The norm.
-    x
-        [rows, hidden], of any format's type; rounded to the format that the norm shall run in.
-    weight, bias
-        [hidden] or None, rounded to it too.
-    format
-        The format that it shall run in.
-    offset
-        Added to the weight.
+    Without a row to judge (none, or all of them with NaN or infinity in them) rows are assumed.
 
     Raises
     ------
     InputError
         Where the format has no zero, or does not hold the gain.
-
-    Notes
-    -----
-    Without a row to judge (none given, or all of them with NaN or infinity in them) rows are
-    assumed.
     """
     target = formats.find(format)
     if float(target.round(0.0)) != 0:
         raise InputError(f"{target.name} has no zero: it holds no row of {name!r}")
-    given = np.asarray(x)
-    rows = _held(given, target)
-    proper = np.isfinite(given.astype(np.float64) if given.dtype.kind != "f" else given).all(axis=1)
+    recorded = np.asarray(x)
+    rows = _round(recorded, target)
+    floats = recorded if recorded.dtype.kind == "f" else recorded.astype(np.float64)
+    proper = np.isfinite(floats).all(axis=1)
     if not proper.any():
-        known = assumed(
+        known = assumed_evidence(
             name, norm, rows.shape[1], format=target, weight=weight, bias=bias, offset=offset
         )
-        return dataclasses.replace(known, strange=len(rows))
+        return dataclasses.replace(known, nonfinite=len(rows))
     finite = np.isfinite(rows).all(axis=1)
-    past = given[proper & ~finite].astype(np.float64)
-    parameters = []
-    for part, values in (("weight", weight), ("bias", bias)):
-        held = None if values is None else _held(values, target)
-        if held is not None and not np.isfinite(held).all():
-            raise InputError(_not_held(part, name, np.asarray(values, np.float64), target))
-        parameters.append(None if held is None else target.encode(held))
+    overflowed = recorded[proper & ~finite].astype(np.float64)
     zeros = np.zeros((1, rows.shape[1]))
     return LayerEvidence(
         name=name, norm=norms.find(norm), format=target,
         x=target.encode(np.concatenate([rows[finite], zeros])),
-        weight=parameters[0], bias=parameters[1], offset=offset,
-        past=past if len(past) else None, strange=int((~proper).sum()),
+        weight=_parameter("weight", name, weight, target),
+        bias=_parameter("bias", name, bias, target), offset=offset,
+        overflowed=overflowed if len(overflowed) else None, nonfinite=int((~proper).sum()),
     )  # fmt: skip
 
 
-def assumed(
+def assumed_evidence(
     name: str, norm: Norm | str, hidden: int, *, format: Format | str,
     sizes: tuple[float, float] = (0.1, 100.0), weight: Array | None = None,
     bias: Array | None = None, offset: float = 0.0,
 ) -> LayerEvidence:  # fmt: skip
     """Evidence where no row is known: a range of sizes, and normal rows of these sizes.
 
-    Parameters
-    ----------
-    name, norm, hidden
-        The norm.
-    sizes
-        The least and the largest root mean square of a row (about the mean for layer norms).
-    format, weight, bias, offset
-        As for `seen`.
+    `sizes` are the least and the largest root mean square (about the mean for layer norms).
 
     Raises
     ------
     InputError
-        For a range that is none.
+        For a range that is none, and as `recorded_evidence`.
     """
     low, high = sizes
     if not (1 / MOST_RMS <= low <= high <= MOST_RMS):
@@ -195,14 +163,14 @@ def assumed(
             f"rms {low:g} to {high:g} is no range of sizes: give two numbers between"
             f" {1 / MOST_RMS:g} and {MOST_RMS:g}, such as 0.1 and 100"
         )
-    found = norms.find(norm)
-    rows = _normal(hidden, found.centred) * np.geomspace(low, high, SAMPLES)[:, None]
+    row = norms.find(norm)
+    rows = _normal(hidden, row.centred) * np.geomspace(low, high, SAMPLES)[:, None]
     grid = np.geomspace(low, high, SIZES)
     grid[0], grid[-1] = low, high
-    known = seen(name, norm, rows, weight, bias, format=format, offset=offset)
+    known = recorded_evidence(name, norm, rows, weight, bias, format=format, offset=offset)
     return LayerEvidence(
-        name=name, norm=found, format=known.format, x=known.x, weight=known.weight,
-        bias=known.bias, offset=offset, sizes=grid, past=known.past,
+        name=name, norm=row, format=known.format, x=known.x, weight=known.weight,
+        bias=known.bias, offset=offset, sizes=grid, overflowed=known.overflowed,
     )  # fmt: skip
 
 
@@ -216,33 +184,32 @@ def _normal(hidden: int, centred: bool) -> Floats:  # noqa: FBT001 - a key
     return np.asarray(rows / np.where(size == 0, 1.0, size))
 
 
-def _held(values: Array, target: Format) -> Floats:
+def _round(values: Array, target: Format) -> Floats:
     """The values rounded to a format, infinite or NaN where it has none for them."""
-    array = np.asarray(values)
-    if array.dtype != np.float64:
+    if values.dtype != np.float64:
         with np.errstate(invalid="ignore"):  # signalling NaN
-            array = array.astype(np.float32)
-    return target.round(array)
+            values = values.astype(np.float32)
+    return target.round(values)
 
 
-def _not_held(part: str, name: str, values: Floats, target: Format) -> str:
-    """Why a parameter cannot be taken."""
-    if np.isnan(values).any():
-        return f"the {part} of {name!r} holds NaN: an eps cannot be judged with it"
-    return (
+def _parameter(part: str, name: str, values: Array | None, target: Format) -> Array | None:
+    """A weight or bias in a format that holds all of it."""
+    if values is None:
+        return None
+    rounded = _round(np.asarray(values), target)
+    if np.isfinite(rounded).all():
+        return target.encode(rounded)
+    exact = np.asarray(values, np.float64)
+    if np.isnan(exact).any():
+        raise InputError(f"the {part} of {name!r} holds NaN: an eps cannot be judged with it")
+    raise InputError(
         f"{target.name} does not hold the {part} of {name!r}: its largest value is "
-        f"{target.largest:g}, and the {part} reaches {np.max(np.abs(values)):g}"
+        f"{target.largest:g}, and the {part} reaches {np.max(np.abs(exact)):g}"
     )
 
 
-def check_held(layers: Sequence[LayerEvidence]) -> None:
-    """Refuse a format that holds no row of any norm.
-
-    Raises
-    ------
-    InputError
-        If it holds none.
-    """
+def check_range(layers: Sequence[LayerEvidence]) -> None:
+    """Refuse a format that holds no row of any norm."""
     if all(layer.overflowing and len(layer.x) == 1 for layer in layers):
         first = layers[0]
         raise InputError(
@@ -251,37 +218,35 @@ def check_held(layers: Sequence[LayerEvidence]) -> None:
         )
 
 
-def together(layers: Sequence[LayerEvidence]) -> str:
+def describe_evidence(layers: Sequence[LayerEvidence]) -> str:
     """What the evidence is, in words."""
-    guessed = [layer for layer in layers if layer.sizes is not None]
+    drawn = [layer for layer in layers if layer.sizes is not None]
+    known = [layer for layer in layers if layer.sizes is None]
     parts = []
-    if len(guessed) < len(layers):
-        known = [layer for layer in layers if layer.sizes is None]
+    if known:
         rows = sum(layer.rows + layer.overflowing for layer in known)
         parts.append(
             f"{counted(rows, 'row')} seen in {counted(len(known), 'norm')}, and a row of zeros in "
             "each"
         )
-    if guessed:
-        sizes = guessed[0].sizes
-        assert sizes is not None  # noqa: S101 - they are those
-        told = f"assumed rows: root mean square {sizes[0]:g} to {sizes[-1]:g}, normal, "
-        told += "and a row of zeros"
-        if parts:
-            told = f"none in {counted(len(guessed), 'norm')}, whose rows are assumed: " + told[14:]
-        parts.append(told)
-    past = sum(layer.overflowing for layer in layers)
-    if past:
-        samples = "sample row" if len(guessed) == len(layers) else "row"
-        verb = "reaches" if past == 1 else "reach"
+    if drawn and (sizes := drawn[0].sizes) is not None:
+        lead = "assumed rows"
+        if known:
+            lead = f"none in {counted(len(drawn), 'norm')}, whose rows are assumed"
+        size_range = f"root mean square {sizes[0]:g} to {sizes[-1]:g}"
+        parts.append(f"{lead}: {size_range}, normal, and a row of zeros")
+    overflowed = sum(layer.overflowing for layer in layers)
+    if overflowed:
+        samples = "row" if known else "sample row"
+        verb = "reaches" if overflowed == 1 else "reach"
         parts.append(
-            f"{counted(past, samples)} {verb} past {layers[0].format.name}, and cannot be run "
-            "through the plan"
+            f"{counted(overflowed, samples)} {verb} past {layers[0].format.name}, and cannot be "
+            "run through the plan"
         )
-    strange = sum(layer.strange for layer in layers)
-    if strange:
-        verb = "holds" if strange == 1 else "hold"
-        parts.append(f"{counted(strange, 'row')} left out, which {verb} NaN or infinity already")
+    nonfinite = sum(layer.nonfinite for layer in layers)
+    if nonfinite:
+        verb = "holds" if nonfinite == 1 else "hold"
+        parts.append(f"{counted(nonfinite, 'row')} left out, which {verb} NaN or infinity already")
     return "; ".join(parts)
 
 

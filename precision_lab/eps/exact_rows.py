@@ -20,8 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.numbers import Format
 
 MOST_BITS = 1 << 13
@@ -55,21 +54,14 @@ class ExactRow:
     def departs(self, place: str, eps: float, *, low: bool) -> bool:
         """Whether some output departs, r having become too large (low) or too small.
 
-        Parameters
-        ----------
-        place
-            Where the plan adds eps, as `Plan.eps_place` says.
-        eps
-            What it adds.
-        low
-            Whether eps is asked for being too low.
+        The plan adds `eps` where `Plan.eps_place` says.
         """
         if (self.move is None and self.share is None) or self.radicand == 0:
             return False
         e = Fraction(eps)
         if (radicand := self._rational(place, e)) is not None:
-            return self._compared(radicand, low=low)
-        return self._enclosed(place, e, low=low)
+            return self._compare_rationals(radicand, low=low)
+        return self._compare_enclosures(place, e, low=low)
 
     def _rational(self, place: str, e: Fraction) -> Fraction | None:
         """What the plan takes the root of, where that is all it does."""
@@ -85,7 +77,7 @@ class ExactRow:
             case _:
                 return None
 
-    def _compared(self, radicand: Fraction, *, low: bool) -> bool:
+    def _compare_rationals(self, radicand: Fraction, *, low: bool) -> bool:
         if radicand == 0:
             return low
         if self.share is not None:
@@ -103,7 +95,7 @@ class ExactRow:
         rest = 1 / self.radicand + move * move - 1 / radicand
         return rest > 0 and rest * rest > twice
 
-    def _enclosed(self, place: str, e: Fraction, *, low: bool) -> bool:
+    def _compare_enclosures(self, place: str, e: Fraction, *, low: bool) -> bool:
         """The same with eps outside the root, by intervals of more and more bits."""
         bits = 128
         while bits <= MOST_BITS:
@@ -140,21 +132,13 @@ def _interval(iv: Any, value: Fraction) -> Any:
     return iv.mpf(value.numerator) / iv.mpf(value.denominator)
 
 
-def exact_deviations(x: NDArray[np.float64], *, centred: bool) -> tuple[list[int], Fraction]:
-    """Integers D and a unit u with d = D·u, the values or their deviations from the mean.
-
-    Parameters
-    ----------
-    x
-        [hidden], finite.
-    centred
-        Whether the mean is subtracted.
-    """
+def exact_deviations(x: Floats, *, centred: bool) -> tuple[list[int], Fraction]:
+    """Integers D and a unit u with d = D·u: the values, or their deviations from the mean."""
     significand, exponent = np.frexp(x)
     lowest = int(exponent[x != 0].min()) if x.any() else 0
     shifts = np.where(x == 0, 0, exponent - lowest).tolist()
-    whole = np.ldexp(significand, 53).astype(np.int64).tolist()
-    values = [value << shift for value, shift in zip(whole, shifts, strict=True)]
+    integers = np.ldexp(significand, 53).astype(np.int64).tolist()
+    values = [value << shift for value, shift in zip(integers, shifts, strict=True)]
     unit = Fraction(2) ** (lowest - 53)
     if not centred:
         return values, unit
@@ -163,8 +147,8 @@ def exact_deviations(x: NDArray[np.float64], *, centred: bool) -> tuple[list[int
 
 
 def exact_row(
-    x: NDArray[np.float64], gain: NDArray[np.float64] | None, bias: NDArray[np.float64] | None,
-    *, offset: float, eps: float, output: Format, centred: bool, among: Iterable[int] | None = None,
+    x: Floats, gain: Floats | None, bias: Floats | None, *, offset: float, eps: float,
+    output: Format, centred: bool, elements: Iterable[int] | None = None,
 ) -> ExactRow:  # fmt: skip
     """A row whose elements are known.
 
@@ -178,16 +162,14 @@ def exact_row(
         c, the configured one.
     output
         Whose ulp counts: the larger one of the ulp at v·g and of the ulp at v·g + b.
-    centred
-        Whether the mean is subtracted.
-    among
-        The elements one of which is known to bind; all by default.
+    elements
+        Those one of which is known to bind; all by default.
     """
     integers, unit = exact_deviations(x, centred=centred)
     square = sum(value * value for value in integers) * unit * unit / len(integers)
     radicand = square + Fraction(eps)
     move: Fraction | None = None
-    for i in range(len(integers)) if among is None else among:
+    for i in range(len(integers)) if elements is None else elements:
         factor = Fraction(1) if gain is None else Fraction(float(gain[i])) + Fraction(offset)
         size = integers[i] * unit * factor
         if size == 0 or radicand == 0:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told about an eps: one row a code, each with the sentence that says it with numbers."""
+"""What there is to say about an eps: one row a code, each with the sentence that gives numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from precision_lab.eps.evidence import counted
@@ -16,26 +16,14 @@ if TYPE_CHECKING:
     from precision_lab.eps.subject import Subject
 
 ROUNDED = 2.0**-24
-"""A relative change that float32 makes too is not told."""
+"""A relative change that float32 makes too is not reported."""
 
 HARM, NOTE = "harm", "note"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is told.
-
-    Parameters
-    ----------
-    code
-        The name of a row of `codes`.
-    severity
-        ``"harm"`` or ``"note"``.
-    layer
-        The norm that it is about, None for the model.
-    text
-        One sentence.
-    """
+    """A sentence, its row of `codes`, its severity, and its norm (None: of the model)."""
 
     code: str
     severity: str
@@ -43,59 +31,36 @@ class Finding:
     text: str
 
 
-@dataclass(frozen=True)
-class Told:
-    """What there is to tell, before a code is put to it: severity and text."""
-
-    severity: str
-    text: str
-
-
-OfLayer: TypeAlias = Callable[["LayerAdvice", "Subject"], "Told | None"]
-OfModel: TypeAlias = Callable[["Subject"], "Told | None"]
+Statement: TypeAlias = tuple[str, str] | None
+"""Severity and sentence; None where there is nothing to say."""
+OfLayer: TypeAlias = Callable[["LayerAdvice", "Subject"], Statement]
+OfModel: TypeAlias = Callable[["Subject"], Statement]
 
 
 @dataclass(frozen=True)
-class Code:
-    """A kind of finding.
-
-    Parameters
-    ----------
-    name, meaning
-        The code, and what it says.
-    of_layer, of_model
-        What there is to tell of a norm, or of the model; None for nothing.
-    """
+class FindingCode:
+    """A kind of finding: its code, and what it says of a norm, or of the model."""
 
     name: str
-    meaning: str
     of_layer: OfLayer | None = None
     of_model: OfModel | None = None
 
 
 def findings_of(layers: Sequence[LayerAdvice], subject: Subject) -> tuple[Finding, ...]:
-    """All there is to tell, harm first; what all layers share is told once, of the model.
-
-    Parameters
-    ----------
-    layers
-        What eps does in each norm.
-    subject
-        The model and what it runs in.
-    """
-    found: list[Finding] = []
+    """All there is to say, harm first; what all layers share is said once, of the model."""
+    findings: list[Finding] = []
     for code in codes.values():
-        if code.of_model is not None and (told := code.of_model(subject)) is not None:
-            found.append(Finding(code.name, told.severity, None, told.text))
+        if code.of_model is not None and (statement := code.of_model(subject)) is not None:
+            severity, text = statement
+            findings.append(Finding(code.name, severity, None, text))
         if code.of_layer is None:
             continue
-        each = [(layer.layer, told) for layer in layers
-                if (told := code.of_layer(layer, subject)) is not None]  # fmt: skip
-        if len(each) == len(layers) > 1 and len({told for _, told in each}) == 1:
-            found.append(Finding(code.name, each[0][1].severity, None, each[0][1].text))
-        else:
-            found += [Finding(code.name, told.severity, name, told.text) for name, told in each]
-    return tuple(sorted(found, key=lambda finding: finding.severity != HARM))
+        new = [Finding(code.name, statement[0], layer.layer, statement[1]) for layer in layers
+               if (statement := code.of_layer(layer, subject)) is not None]  # fmt: skip
+        if len(new) == len(layers) > 1 and len({(one.severity, one.text) for one in new}) == 1:
+            new = [replace(new[0], layer=None)]
+        findings += new
+    return tuple(sorted(findings, key=lambda finding: finding.severity != HARM))
 
 
 def by_code(findings: Iterable[Finding]) -> Iterator[tuple[Finding, int]]:
@@ -106,21 +71,16 @@ def by_code(findings: Iterable[Finding]) -> Iterator[tuple[Finding, int]]:
     return ((first, len(others)) for first, *others in groups.values())
 
 
-def _adding(subject: Subject) -> str:
-    return subject.adding_format
-
-
-def _vanishes(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _vanishes(layer: LayerAdvice, subject: Subject) -> Statement:
     if not layer.vanishes:
         return None
-    return Told(
-        HARM if subject.new or layer.harm else NOTE,
-        f"eps {subject.eps:g} becomes 0 in {_adding(subject)}, whose least value above 0 is "
-        f"{subject.least:g}",
+    return HARM if subject.new or layer.harm else NOTE, (
+        f"eps {subject.eps:g} becomes 0 in {subject.adding_format}, whose least value above 0 is "
+        f"{subject.least:g}"
     )
 
 
-def _rounded(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _rounded(layer: LayerAdvice, subject: Subject) -> Statement:
     eps, becomes = subject.eps, layer.effective_eps
     if not eps or becomes is None or layer.vanishes:
         return None
@@ -129,20 +89,20 @@ def _rounded(layer: LayerAdvice, subject: Subject) -> Told | None:
         return None
     # Where eps is added elsewhere than inside the root, that departs, whatever the rounding does.
     departs = DEPARTS in layer.harm and subject.settled.eps_place == "inside"
-    told = f"eps {eps:g} becomes {becomes:.6g} in {_adding(subject)}, changed by {change:.2g} of it"
+    adding = subject.adding_format
+    text = f"eps {eps:g} becomes {becomes:.6g} in {adding}, changed by {change:.2g} of it"
     if departs:
-        told += f", which moves outputs by up to {layer.departure:.3g} times half an ulp"
-    return Told(HARM if departs else NOTE, told)
+        text += f", which moves outputs by up to {layer.departure:.3g} times half an ulp"
+    return HARM if departs else NOTE, text
 
 
-def _departs(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _departs(layer: LayerAdvice, subject: Subject) -> Statement:
     rounded = _rounded(layer, subject)
-    if DEPARTS not in layer.harm or (rounded is not None and rounded.severity == HARM):
+    if DEPARTS not in layer.harm or (rounded is not None and rounded[0] == HARM):
         return None
-    return Told(
-        HARM,
+    return HARM, (
         f"the plan adds eps {layer.effective_eps:g} {_where(subject)}: outputs move by up to "
-        f"{layer.departure:.3g} times half an ulp from the function with eps {subject.eps:g}",
+        f"{layer.departure:.3g} times half an ulp from the function with eps {subject.eps:g}"
     )
 
 
@@ -151,170 +111,158 @@ def _where(subject: Subject) -> str:
     return {"inside": "inside the root", "missing": "nowhere"}.get(place, f"as {place!r} has it")
 
 
-def _absorbed(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _absorbed(layer: LayerAdvice, subject: Subject) -> Statement:
     if not layer.absorbed or layer.vanishes or not layer.effective_eps:
         return None
-    return Told(
-        NOTE,
-        f"in {layer.absorbed} of {_judged(layer)} eps {layer.effective_eps:g} is below half "
-        f"an ulp of the mean square, and adding it in {_adding(subject)} changes nothing",
+    return NOTE, (
+        f"in {layer.absorbed} of {_rows_judged(layer)} eps {layer.effective_eps:g} is below half "
+        f"an ulp of the mean square, and adding it in {subject.adding_format} changes nothing"
     )
 
 
-def _dominates(layer: LayerAdvice, _subject: Subject) -> Told | None:
+def _dominates(layer: LayerAdvice, _subject: Subject) -> Statement:
     if not layer.dominated or layer.shrink is None:
         return None
-    return Told(
-        NOTE,
+    return NOTE, (
         f"eps {layer.effective_eps:g} is larger than the mean square of {layer.dominated} of "
-        f"{_judged(layer)}: it shrinks outputs by up to {100 * layer.shrink[2]:.3g} %",
+        f"{_rows_judged(layer)}: it shrinks outputs by up to {100 * layer.shrink[2]:.3g} %"
     )
 
 
-def _shrinks(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _shrinks(layer: LayerAdvice, subject: Subject) -> Statement:
     if SHRINKS not in layer.harm or layer.shrink is None:
         return None
-    return Told(
-        HARM,
+    return HARM, (
         f"eps {layer.effective_eps:g} shrinks the median row by {layer.shrink[0]:.3g}, more than "
-        f"half an ulp of {subject.output_format} ({layer.half_ulp:.3g})",
+        f"half an ulp of {subject.output_format} ({layer.half_ulp:.3g})"
     )
 
 
-def _amplifies(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _amplifies(layer: LayerAdvice, subject: Subject) -> Statement:
     if AMPLIFIES not in layer.harm:
         return None
     if layer.amplification is None:
-        return Told(HARM, "nothing bounds how noise in a row near zero grows")
-    return Told(
-        HARM,
+        return HARM, "nothing bounds how noise in a row near zero grows"
+    return HARM, (
         f"noise in a row near zero grows by {layer.amplification:.4g}, more than "
-        f"{subject.amplification:g}",
+        f"{subject.amplification:g}"
     )
 
 
-def _reciprocal(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _reciprocal(layer: LayerAdvice, subject: Subject) -> Statement:
     if not layer.reciprocal_overflows or layer.vanishes:
         return None
     eps = layer.effective_eps
     root = {"outside": f"{eps:g}", "both": f"(√{eps:g} + {eps:g})"}.get(
         subject.plan.eps_place, f"√{eps:g}"
     )
-    return Told(
-        HARM if layer.harm else NOTE,
-        f"1/{root} is past the largest value of {subject.settled.reciprocal_format}",
+    return HARM if layer.harm else NOTE, (
+        f"1/{root} is past the largest value of {subject.settled.reciprocal_format}"
     )
 
 
-def _zero_row(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _zero_row(layer: LayerAdvice, subject: Subject) -> Statement:
     if layer.zero_row not in ("NaN", "inf"):
         return None
-    rows = "zeros or of one value" if subject.norm == "layer" else "zeros"
-    return Told(
-        HARM if layer.harm else NOTE,
+    rows = "zeros or of one value" if subject.model.norm == "layer" else "zeros"
+    return HARM if layer.harm else NOTE, (
         f"a row of {rows} (padding) gives {layer.zero_row} with eps {subject.eps:g}, which the plan"
-        f" makes {layer.effective_eps:g}",
+        f" makes {layer.effective_eps:g}"
     )
 
 
-def _past(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _rows_past_range(layer: LayerAdvice, subject: Subject) -> Statement:
     if not layer.row_overflows:
         return None
     into = "infinity" if subject.format.infinities else "NaN"
     whose = "they enter" if layer.row_overflows > 1 else "it enters"
-    return Told(
-        HARM,
-        f"{layer.row_overflows} of {_run(layer)} reach{'' if layer.row_overflows > 1 else 'es'} "
-        f"{layer.reach:.4g}, past the largest value of {subject.format.name}, "
-        f"{subject.format.largest:g}: {whose} the norm as {into}, whatever eps is",
+    return HARM, (
+        f"{layer.row_overflows} of {_rows_run(layer)} "
+        f"reach{'' if layer.row_overflows > 1 else 'es'} {layer.reach:.4g}, "
+        f"past the largest value of {subject.format.name}, "
+        f"{subject.format.largest:g}: {whose} the norm as {into}, whatever eps is"
     )
 
 
-def _run(layer: LayerAdvice) -> str:
+def _rows_run(layer: LayerAdvice) -> str:
     """The rows that were run through the plan, in words."""
     return counted(layer.emulated, "sample row" if layer.assumed else "row")
 
 
-def _judged(layer: LayerAdvice) -> str:
+def _rows_judged(layer: LayerAdvice) -> str:
     """The rows that were judged, in words."""
     return counted(layer.rows, "assumed size" if layer.assumed else "row")
 
 
-def _squares(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _squares(layer: LayerAdvice, subject: Subject) -> Statement:
     if not layer.square_overflows:
         return None
-    return Told(
-        HARM,
-        f"squares of {layer.square_overflows} of {_run(layer)} overflow in "
-        f"{subject.settled.square_format}, whatever eps is",
+    return HARM, (
+        f"squares of {layer.square_overflows} of {_rows_run(layer)} overflow in "
+        f"{subject.settled.square_format}, whatever eps is"
     )
 
 
-def _sums(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _sums(layer: LayerAdvice, subject: Subject) -> Statement:
     if layer.sum_overflows:
-        return Told(
-            HARM,
-            f"the sum of squares of {layer.sum_overflows} of {_run(layer)} overflows "
-            f"in {subject.settled.sum_format}, whatever eps is",
+        return HARM, (
+            f"the sum of squares of {layer.sum_overflows} of {_rows_run(layer)} overflows "
+            f"in {subject.settled.sum_format}, whatever eps is"
         )
     if OVERFLOWS in layer.harm:
-        return Told(HARM, f"eps {subject.eps:g} carries the mean square past {_adding(subject)}")
+        return HARM, f"eps {subject.eps:g} carries the mean square past {subject.adding_format}"
     return None
 
 
-def _lost(layer: LayerAdvice, subject: Subject) -> Told | None:
+def _lost(layer: LayerAdvice, subject: Subject) -> Statement:
     if LOSES not in layer.harm:
         return None
-    return Told(
-        HARM,
+    return HARM, (
         f"{counted(layer.lost)} give{'s' if layer.lost == 1 else ''} NaN or infinity with eps "
-        f"{subject.eps:g}, where the function itself stays finite",
+        f"{subject.eps:g}, where the function itself stays finite"
     )
 
 
-def _default(subject: Subject) -> Told | None:
-    default, released, eps = subject.default_eps, subject.released_eps, subject.configured_eps
-    if eps is None:
+def _default(subject: Subject) -> Statement:
+    model = subject.model
+    parts = []
+    if model.released_eps not in (None, model.eps):
+        parts.append(f"{model.released_name} was released with eps {model.released_eps:g}")
+    if model.default_eps not in (None, model.eps):
+        kind = model.model_type or "its class"
+        parts.append(f"{kind} takes {model.default_eps:g} where a config names none")
+    if model.eps is None or not parts:
         return None
-    told = []
-    if released is not None and released != eps:
-        told.append(f"{subject.released_name} was released with eps {released:g}")
-    if default is not None and default != eps:
-        kind = subject.model_type or "its class"
-        told.append(f"{kind} takes {default:g} where a config names none")
-    if not told:
-        return None
-    return Told(NOTE, f"{', and '.join(told)}; this one has {eps:g}")
+    return NOTE, f"{', and '.join(parts)}; this one has {model.eps:g}"
 
 
-def _missing(subject: Subject) -> Told | None:
-    if subject.configured_eps is not None or subject.new:
+def _missing(subject: Subject) -> Statement:
+    model = subject.model
+    if model.eps is not None or subject.new or subject.eps is None:
         return None
-    if subject.eps is None:
-        return None
-    told = f"the config names no eps: {subject.eps:g} is {subject.eps_from}"
-    if subject.released_eps is not None and subject.released_eps != subject.eps:
-        told += f"; {subject.released_name} was released with {subject.released_eps:g}"
-    return Told(NOTE, told)
+    text = f"the config names no eps: {subject.eps:g} is {subject.eps_from}"
+    if model.released_eps not in (None, subject.eps):
+        text += f"; {model.released_name} was released with {model.released_eps:g}"
+    return NOTE, text
 
 
-codes: Table[Code] = Table(
+codes: Table[FindingCode] = Table(
     "code of a finding",
     [
-        Code("eps-vanishes", "eps becomes 0 in the format that adds it", _vanishes),
-        Code("eps-rounded", "eps becomes another number in the format that adds it", _rounded),
-        Code("eps-departs", "the plan computes another function than the configured one", _departs),
-        Code("eps-absorbed", "the mean square swallows eps", _absorbed),
-        Code("eps-dominates", "eps is larger than the mean square", _dominates),
-        Code("eps-shrinks", "a new design's eps shrinks its median row", _shrinks),
-        Code("eps-amplifies", "a new design's eps lets noise grow too far", _amplifies),
-        Code("reciprocal-overflows", "1/√eps is past the range", _reciprocal),
-        Code("zero-row-nan", "a row of zeros gives no number", _zero_row),
-        Code("rows-lost", "rows give NaN or infinity", _lost),
-        Code("row-overflows", "rows are past the range of the format", _past),
-        Code("square-overflows", "squares overflow whatever eps is", _squares),
-        Code("sum-overflows", "sums overflow", _sums),
-        Code("default-differs-from-release", "the class takes another eps", of_model=_default),
-        Code("missing-eps", "the config names no eps", of_model=_missing),
+        FindingCode("eps-vanishes", _vanishes),
+        FindingCode("eps-rounded", _rounded),
+        FindingCode("eps-departs", _departs),
+        FindingCode("eps-absorbed", _absorbed),
+        FindingCode("eps-dominates", _dominates),
+        FindingCode("eps-shrinks", _shrinks),
+        FindingCode("eps-amplifies", _amplifies),
+        FindingCode("reciprocal-overflows", _reciprocal),
+        FindingCode("zero-row-nan", _zero_row),
+        FindingCode("rows-lost", _lost),
+        FindingCode("row-overflows", _rows_past_range),
+        FindingCode("square-overflows", _squares),
+        FindingCode("sum-overflows", _sums),
+        FindingCode("default-differs-from-release", of_model=_default),
+        FindingCode("missing-eps", of_model=_missing),
     ],
 )

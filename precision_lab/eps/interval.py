@@ -9,36 +9,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from precision_lab.eps.representable import Grid
+    from precision_lab.eps.representable import EpsGrid
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A harm that comes on one side: where an eps has it, all beyond have it.
-
-    Parameters
-    ----------
-    name
-        What breaks.
-    broken
-        Whether it is broken at an eps.
-    """
+    """A harm that comes on one side: where an eps is broken by it, so are all beyond."""
 
     name: str
     broken: Callable[[float], bool]
 
 
 @dataclass(frozen=True)
-class Interval:
-    """The eps without harm, a value of the grid at each end.
-
-    Parameters
-    ----------
-    lo, hi
-        The first and the last place on the grid.
-    lo_breaks, hi_breaks
-        What breaks one place beyond.
-    """
+class SafeInterval:
+    """The eps without harm: the first and the last place on the grid, what breaks one beyond."""
 
     lo: int
     hi: int
@@ -47,90 +31,59 @@ class Interval:
 
     @property
     def empty(self) -> bool:
-        """Whether no eps is left."""
+        """Whether no eps is left; the ends then name what is in the way."""
         return self.lo > self.hi
 
 
-def interval(
-    grid: Grid,
-    lows: Sequence[Bound],
-    highs: Sequence[Bound],
-    *,
+def safe_interval(
+    grid: EpsGrid, lows: Sequence[Bound], highs: Sequence[Bound], *,
     hints: dict[str, int] | None = None,
-) -> Interval:
-    """Where none of the bounds is broken.
+) -> SafeInterval:  # fmt: skip
+    """Where no bound is broken, of an eps too low (`lows`) or too high (`highs`).
 
-    Parameters
-    ----------
-    grid
-        The values that eps may have.
-    lows, highs
-        Harms of an eps that is too low, or too high.
-    hints
-        Where each harm began elsewhere, by name: looked at first, and written to.
-
-    Returns
-    -------
-    Interval
-        Empty where no value is without harm; its ends then name what is in the way.
+    `hints` says where each harm began elsewhere, by name: tried first, and written to.
     """
     hints = {} if hints is None else hints
     lo, hi, lo_breaks, hi_breaks = 0, grid.top, "least", "largest"
     for bound in highs:
         name = f"above: {bound.name}"
-        found = _last(grid, bound, lo, hi, hints.get(name))
-        if found < hi:
-            hi, hi_breaks = found, bound.name
-            hints[name] = found
+        end = _end(grid, bound, (hi, lo), hints.get(name), step=-1)
+        if end < hi:
+            hi, hi_breaks = end, bound.name
+            hints[name] = end
         if hi < lo:
-            return Interval(lo, hi, lo_breaks, hi_breaks)
+            return SafeInterval(lo, hi, lo_breaks, hi_breaks)
     for bound in lows:
         name = f"below: {bound.name}"
-        found = _first(grid, bound, lo, hi, hints.get(name))
-        if found > lo:
-            lo, lo_breaks = found, bound.name
-            hints[name] = found
+        end = _end(grid, bound, (lo, hi), hints.get(name), step=1)
+        if end > lo:
+            lo, lo_breaks = end, bound.name
+            hints[name] = end
         if lo > hi:
             break
-    return Interval(lo, hi, lo_breaks, hi_breaks)
+    return SafeInterval(lo, hi, lo_breaks, hi_breaks)
 
 
-def _first(grid: Grid, bound: Bound, lo: int, hi: int, hint: int | None) -> int:
-    """The first place without the harm, hi + 1 where there is none."""
-    if not bound.broken(grid.value(lo)):
-        return lo
-    if bound.broken(grid.value(hi)):
-        return hi + 1
-    # What was the end elsewhere, and the place before it, are asked first.
-    places = [] if hint is None else [hint, hint - 1]
-    while hi - lo > 1:
-        place = _next(places, lo, hi)
+def _end(
+    grid: EpsGrid, bound: Bound, places: tuple[int, int], hint: int | None, *, step: int
+) -> int:
+    """The first place that is not broken, one step past the last where all are."""
+    near, far = places
+    if not bound.broken(grid.value(near)):
+        return near
+    if bound.broken(grid.value(far)):
+        return far + step
+    # What was the end elsewhere, and the place before it, are tried first.
+    hints = [] if hint is None else [hint, hint - step]
+    while abs(far - near) > 1:
+        low, high = min(near, far), max(near, far)
+        place = (low + high) // 2
+        while hints:
+            if low < (first := hints.pop(0)) < high:
+                place = first
+                break
         if bound.broken(grid.value(place)):
-            lo = place
+            near = place
         else:
-            hi = place
-    return hi
-
-
-def _last(grid: Grid, bound: Bound, lo: int, hi: int, hint: int | None) -> int:
-    """The last place without the harm, lo − 1 where there is none."""
-    if not bound.broken(grid.value(hi)):
-        return hi
-    if bound.broken(grid.value(lo)):
-        return lo - 1
-    places = [] if hint is None else [hint, hint + 1]
-    while hi - lo > 1:
-        place = _next(places, lo, hi)
-        if bound.broken(grid.value(place)):
-            hi = place
-        else:
-            lo = place
-    return lo
-
-
-def _next(places: list[int], lo: int, hi: int) -> int:
-    """The next place to ask about: one of these, as long as it lies between, or the middle."""
-    while places:
-        if lo < (place := places.pop(0)) < hi:
-            return place
-    return (lo + hi) // 2
+            far = place
+    return far

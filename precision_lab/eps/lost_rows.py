@@ -15,14 +15,17 @@ from precision_lab.plan import Emulation, Step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Mask
     from precision_lab.eps.evidence import LayerEvidence
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
 
-    Mask = NDArray[np.bool_]
+
+EPS_STEPS = ("sum_eps", "radicand", "denominator", "eps", "eps_outside")
+"""Steps whose values hold eps, scaled or added."""
 
 
-class Lost(NamedTuple):
+class LostRows(NamedTuple):
     """The rows lost at one eps, by what loses them.
 
     Parameters
@@ -61,14 +64,8 @@ class Overflows:
 class Losses:
     """One layer run through a plan with many eps; what no eps changes is computed once.
 
-    Parameters
-    ----------
-    evidence
-        The rows, the last one zeros.
-    plan
-        The plan, its formats open or settled.
-    reference
-        The eps of the function that the outputs are held against; None for the eps asked about.
+    `reference` is the eps of the function that outputs are compared with; None for the eps that the
+    plan runs with.
     """
 
     def __init__(self, evidence: LayerEvidence, plan: Plan, *, reference: float | None) -> None:
@@ -78,9 +75,10 @@ class Losses:
             eps=reference or 0.0,
         )  # fmt: skip
         self.zero = self.inputs.take(slice(-1, None))
-        shares = plan.prescale == "row_max" or plan.eps_place == "sum"
-        self._kept: dict[bool, dict[str, Any]] | None = None if shares else {}
-        self._answers: dict[tuple[float, bool], Lost] = {}
+        # Where eps enters the statistic, no run can take over that of another.
+        reusable = plan.prescale != "row_max" and plan.eps_place != "sum"
+        self._statistics: dict[bool, dict[str, Any]] | None = {} if reusable else None
+        self._lost: dict[tuple[float, bool], LostRows] = {}
         self.overflows = self._overflows()
 
     @property
@@ -90,75 +88,68 @@ class Losses:
 
     def outputs(self, eps: float) -> NDArray[np.floating[Any]]:
         """[rows, hidden], what the plan gives, the row of zeros last."""
-        return self._run(eps, whole=True)[0]
+        return self._run(eps, all_rows=True)[0]
 
     def low(self, eps: float) -> bool:
-        """Whether eps is so low that a row is lost; the row of zeros is asked first."""
-        return bool(self.lost(eps, whole=False).low.any()) or bool(self.lost(eps).low.any())
+        """Whether eps is so low that a row is lost; the row of zeros is tried first."""
+        return any(self.lost(eps, all_rows=rows).low.any() for rows in (False, True))
 
     def high(self, eps: float) -> bool:
         """Whether eps is so high that a row is lost."""
         return bool(self.lost(eps).high.any())
 
-    def lost(self, eps: float, *, whole: bool = True) -> Lost:
+    def lost(self, eps: float, *, all_rows: bool = True) -> LostRows:
         """The rows lost at an eps, of all or of the row of zeros alone."""
-        if (eps, whole) not in self._answers:
-            self._answers[eps, whole] = self._lost(eps, whole=whole)
-        return self._answers[eps, whole]
+        if (eps, all_rows) not in self._lost:
+            y, squares, reaches = self._run(eps, all_rows=all_rows)
+            statistic = np.isfinite(squares)
+            high = statistic & ~reaches
+            nonfinite = ~np.isfinite(y)
+            low = nonfinite.any(axis=1) & statistic & ~high
+            if low.any():
+                finite = self._finite(eps, low, all_rows=all_rows)
+                low[low] = (nonfinite[low] & finite).any(axis=1)
+            self._lost[eps, all_rows] = LostRows(low, high)
+        return self._lost[eps, all_rows]
 
-    def _lost(self, eps: float, *, whole: bool) -> Lost:
-        y, squares, reaches = self._run(eps, whole=whole)
-        held = np.isfinite(squares)
-        high = held & ~reaches
-        strange = ~np.isfinite(y)
-        low = strange.any(axis=1) & held & ~high
-        if low.any():
-            low[low] = (strange[low] & self._finite(eps, low, whole=whole)).any(axis=1)
-        return Lost(low, high)
-
-    def _finite(self, eps: float, rows: Mask, *, whole: bool) -> Mask:
+    def _finite(self, eps: float, rows: Mask, *, all_rows: bool) -> Mask:
         """[lost rows, hidden], where the function itself rounds to a finite value."""
-        inputs = self.inputs if whole else self.zero
+        inputs = (self.inputs if all_rows else self.zero).take(rows)
         reference = eps if self.reference is None else self.reference
-        exact = truth_of(
-            dataclasses.replace(
-                inputs.take(rows), eps=reference, weight_offset=self.evidence.offset
-            )
-        )
+        offset = self.evidence.offset
+        exact = truth_of(dataclasses.replace(inputs, eps=reference, weight_offset=offset))
         output = self.output
         if output.nan or output.infinities:
             finite = np.isfinite(exact.round(output).astype(np.float64))
         else:
             finite = np.abs(exact.value) < output.overflow_edge
         # With eps 0 a row of zeros is 0/0 in the function itself, and padding is no less lost.
-        return np.asarray(finite | (inputs.x[rows] == 0).all(axis=1, keepdims=True))
+        return np.asarray(finite | (inputs.x == 0).all(axis=1, keepdims=True))
 
     def _run(
-        self, eps: float, *, whole: bool
+        self, eps: float, *, all_rows: bool
     ) -> tuple[NDArray[np.floating[Any]], NDArray[np.float64], Mask]:
         """Outputs, mean squares, and whether the radicand of each row stays in its range."""
-        inputs: Inputs = dataclasses.replace(self.inputs if whole else self.zero, eps=eps)
+        inputs: Inputs = dataclasses.replace(self.inputs if all_rows else self.zero, eps=eps)
         trace: list[Step] = []
         run = Emulation(self.plan, inputs, trace=trace)
-        if self._kept is None:
+        if self._statistics is None:
             statistic = run.statistic()
         else:
-            if whole not in self._kept:
-                self._kept[whole] = run.statistic()
-            statistic = self._kept[whole]
+            if all_rows not in self._statistics:
+                self._statistics[all_rows] = run.statistic()
+            statistic = self._statistics[all_rows]
         values = run.root(statistic)
         rows = len(inputs.x)
         reaches = np.ones(rows, np.bool_)
         for step in trace:
-            if step.name in ("sum_eps", "radicand", "denominator", "eps", "eps_outside"):
-                finite = np.isfinite(step.values)
-                if step.values.ndim == 2:
-                    reaches &= np.broadcast_to(finite[:, -1:], (rows, 1))[:, 0]
+            if step.name in EPS_STEPS and step.values.ndim == 2:
+                reaches &= np.broadcast_to(np.isfinite(step.values)[:, -1:], (rows, 1))[:, 0]
         squares = np.broadcast_to(values["ms"].astype(np.float64), (rows, 1))[:, 0]
         if self.plan.eps_place == "sum":
             # Here eps is in the mean already; the overflow of the sum alone is known beforehand.
-            held = ~(self.overflows.any if whole else self.overflows.any[-1:])
-            squares = np.where(held, 0.0, squares)
+            overflows = self.overflows.any if all_rows else self.overflows.any[-1:]
+            squares = np.where(overflows, squares, 0.0)
         return run.finish(values), squares, reaches
 
     def _overflows(self) -> Overflows:
@@ -166,8 +157,8 @@ class Losses:
         trace: list[Step] = []
         run = Emulation(self.plan, dataclasses.replace(self.inputs, eps=0.0), trace=trace)
         statistic = run.statistic()
-        if self._kept is not None:
-            self._kept[True] = statistic
+        if self._statistics is not None:
+            self._statistics[True] = statistic
         rows = len(self.inputs.x)
         squares = np.zeros(rows, np.bool_)
         for step in trace:

@@ -28,8 +28,6 @@ from precision_lab.numbers import format_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
 WIDEST = 1 << 16
 """Elements of a row that are still run through a plan; 2 s at most."""
 
@@ -41,32 +39,26 @@ LARGEST_EPS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class ModelNorms:
     """What a model says of itself, before anything is said about how it runs.
 
     Parameters
     ----------
-    model, model_type, norm, plan
-        Names; the type and the plan are "" where unknown.
-    eps
-        As configured, None where it is missing.
-    hidden_size
-        The width of the model's norms.
-    other_sizes
-        Widths of further norms.
+    eps, default_eps
+        As configured, and what its class takes where a config names none; None where missing.
+    hidden_size, other_sizes
+        The width of its norms, and widths of further norms by name.
     format, unknown_format
         Which it is stored in, "" where unknown; and what its config calls one that is not known.
-    default_eps
-        What its class takes where a config names none.
     released_eps, released_name
         Of a known model that this one seems to be.
     offset
         What it adds to its weights.
     layers
-        Rows and parameters of its norms (x, weight, bias; x None where no row is known).
+        x, weight, bias of its norms by name; in place of x the width or None where no row is known.
     """
 
-    model: str
+    name: str
     norm: str
     eps: float | None
     hidden_size: int
@@ -86,7 +78,7 @@ class Given:
         """Elements of a row of its norms."""
         if not self.layers:
             return {self.hidden_size, *self.other_sizes.values()}
-        return {width_of(*layer) for layer in self.layers.values()}
+        return {width_of(x, weight) for x, weight, _ in self.layers.values()}
 
     @property
     def has_rows(self) -> bool:
@@ -94,7 +86,7 @@ class Given:
         return any(isinstance(x, np.ndarray) for x, _, _ in self.layers.values())
 
 
-def width_of(x: Any, weight: Any, _bias: Any = None) -> int:
+def width_of(x: Any, weight: Any) -> int:
     """Elements of a row of a norm, of which rows, the weight or the width alone are known."""
     if isinstance(x, np.ndarray):
         return int(x.shape[1])
@@ -102,20 +94,7 @@ def width_of(x: Any, weight: Any, _bias: Any = None) -> int:
 
 
 def limited_eps(eps: object, *, of: str = "eps") -> float:
-    """An eps that may be asked about.
-
-    Parameters
-    ----------
-    eps
-        A number from 0 to 1, as configs may name.
-    of
-        What it is, for the message.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """An eps from 0 to 1, as configs may name; `of` says in the message what it is."""
     try:
         value = check_eps(eps)
     except OverflowError:
@@ -125,8 +104,10 @@ def limited_eps(eps: object, *, of: str = "eps") -> float:
     return value
 
 
-def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None = None) -> Given:
-    """What a model says of itself.
+def find_model(
+    model: Any, *, norm: Norm | str | None = None, hidden_size: int | None = None
+) -> ModelNorms:
+    """What a model says of itself: its eps from 0 to 1, its norms no wider than `WIDEST`.
 
     Parameters
     ----------
@@ -135,63 +116,57 @@ def find(model: Any, *, norm: Norm | str | None = None, hidden_size: int | None 
         packaged capture, a record of any of these, a torch module, or None.
     norm, hidden_size
         What is known where there is no model.
-
-    Raises
-    ------
-    InputError
-        Where nothing of that name is found, or it can't be read, its eps is no number from 0 to 1,
-        or a norm is wider than `WIDEST`.
     """
-    found = _given(model, norm, hidden_size)
+    found = _describe(model, norm, hidden_size)
     _refuse_wide(found)
-    if model is not None and norm is not None and (said := norms.find(norm).name) != found.norm:
+    if model is not None and norm is not None and (name := norms.find(norm).name) != found.norm:
         raise InputError(
-            f"norm is {said!r}, but {found.model or 'the model'} has {found.norm!r} norms"
+            f"norm is {name!r}, but {found.name or 'the model'} has {found.norm!r} norms"
         )
     if found.eps is not None:
-        limited_eps(found.eps, of=f"the eps of {found.model or 'the model'}")
+        limited_eps(found.eps, of=f"the eps of {found.name or 'the model'}")
     return found
 
 
-def _refuse_wide(given: Given) -> None:
+def _refuse_wide(model: ModelNorms) -> None:
     """Refuse rows that would be drawn too long; those that were seen may have any length."""
-    widths = {"hidden_size": given.hidden_size, **given.other_sizes}
-    if given.layers:
+    widths = {"hidden_size": model.hidden_size, **model.other_sizes}
+    if model.layers:
         widths = {
-            f"the width of {name}": width_of(*layer)
-            for name, layer in given.layers.items()
-            if not isinstance(layer[0], np.ndarray)
+            f"the width of {name}": width_of(x, weight)
+            for name, (x, weight, _) in model.layers.items()
+            if not isinstance(x, np.ndarray)
         }
     for name, width in widths.items():
         if width > WIDEST:
-            of = f" of {given.model}" if given.model else ""
+            of = f" of {model.name}" if model.name else ""
             raise InputError(f"{name}{of} is {width}: rows have at most {WIDEST} elements here")
 
 
-def _given(model: Any, norm: Norm | str | None, hidden_size: int | None) -> Given:
+def _describe(model: Any, norm: Norm | str | None, hidden_size: int | None) -> ModelNorms:
     match model:
         case None:
-            return _bare(norm, hidden_size)
-        case Given():
+            return _from_norm(norm, hidden_size)
+        case ModelNorms():
             return model
         case Capture():
-            return _of_capture(model)
+            return _from_capture(model)
         case CaptureFile() | PackagedCapture():
-            return _of_capture(model.load())
+            return _from_capture(model.load())
         case ModelConfig():
-            return _of_config(model)
+            return _from_config(model)
         case KnownModel():
-            return _of_known(model)
+            return _from_known(model)
         case str() | os.PathLike():
-            return _of_name(os.fspath(model), norm)
+            return _from_name(os.fspath(model), norm)
     if hasattr(model, "named_modules"):
-        return _of_module(model)
+        return _from_module(model)
     raise InputError(
         f"a {type(model).__name__} is no model: give a path, a name, a capture or a torch module"
     )
 
 
-def _bare(norm: Norm | str | None, hidden_size: int | None) -> Given:
+def _from_norm(norm: Norm | str | None, hidden_size: int | None) -> ModelNorms:
     if norm is None or hidden_size is None:
         raise InputError(
             "without a model there must be a norm and a hidden_size: norm='rms', hidden_size=4096"
@@ -200,25 +175,25 @@ def _bare(norm: Norm | str | None, hidden_size: int | None) -> Given:
         1 <= hidden_size <= WIDEST
     ):  # fmt: skip
         raise InputError(f"hidden_size is {hidden_size!r}: give a whole number from 1 to {WIDEST}")
-    return Given(model="", norm=norms.find(norm).name, eps=None, hidden_size=hidden_size)
+    return ModelNorms(name="", norm=norms.find(norm).name, eps=None, hidden_size=hidden_size)
 
 
-def _of_name(name: str, norm: Norm | str | None) -> Given:
+def _from_name(name: str, norm: Norm | str | None) -> ModelNorms:
     path = Path(name)
     there = os.path.exists(name)  # noqa: PTH110 - a name may be too long for a path
     if there and path.suffix.lower() == ".safetensors" and path.is_file():
-        return _of_capture(capture_file(path).load())
+        return _from_capture(capture_file(path).load())
     if there or path.suffix.lower() in (".json", ".safetensors") or name.endswith(os.sep):
-        return _of_config(_config(path, norm))
+        return _from_config(_read_config(path, norm))
     if name in captures:
-        return _of_capture(captures[name].load())
+        return _from_capture(captures[name].load())
     if name in known_models:
-        return _of_known(known_models[name])
+        return _from_known(known_models[name])
     raise unknown("model", name[:80], [*known_models, *captures])
 
 
-def _config(path: Path, norm: Norm | str | None) -> ModelConfig:
-    """The config by its own words; where they tell of no norm, with the one that is said."""
+def _read_config(path: Path, norm: Norm | str | None) -> ModelConfig:
+    """The config by itself; where it names no norm, with the one that the caller named."""
     try:
         return read_model_config(path)
     except InputError:
@@ -227,20 +202,19 @@ def _config(path: Path, norm: Norm | str | None) -> ModelConfig:
     return read_model_config(path, norm=norms.find(norm).name)
 
 
-def _of_capture(capture: Capture) -> Given:
+def _from_capture(capture: Capture) -> ModelNorms:
     known = known_models.get(capture.model)
-    known = None if known is None or known.norm != capture.norm else known
     first = capture.layers[0]
-    return Given(
-        model=capture.model, norm=capture.norm, eps=capture.eps, hidden_size=first.x.shape[1],
-        format=_format_name(first.x), offset=capture.weight_offset,
+    return ModelNorms(
+        name=capture.model, norm=capture.norm, eps=capture.eps, hidden_size=first.x.shape[1],
+        format=format_of(first.x).name, offset=capture.weight_offset,
         layers={layer.name: (layer.x, layer.weight, layer.bias) for layer in capture.layers},
-        **_of_type(known),
+        **_known_facts(known if known is not None and known.norm == capture.norm else None),
     )  # fmt: skip
 
 
-def _of_type(known: KnownModel | None) -> dict[str, Any]:
-    """What is known of a model beside its own words."""
+def _known_facts(known: KnownModel | None) -> dict[str, Any]:
+    """What the tables know of a model."""
     if known is None:
         return {}
     return {
@@ -249,10 +223,9 @@ def _of_type(known: KnownModel | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _of_config(config: ModelConfig) -> Given:
+def _from_config(config: ModelConfig) -> ModelNorms:
     known = next((known_models[name] for name in (config.model, config.base)
                   if name and name in known_models), None)  # fmt: skip
-    released = known is not None and known.released
     gains = read_gains(config.path.parent)
     lengths = {len(weight) for weight, _ in gains.values()}
     if lengths and config.hidden_size not in lengths:
@@ -261,26 +234,27 @@ def _of_config(config: ModelConfig) -> Given:
             f"{config.path} has norms of {config.hidden_size}, and no gain beside it is of that "
             f"length: {name[:80]} has {len(weight)}"
         )
-    return Given(
-        model=config.model, model_type=config.model_type, norm=config.norm, plan=config.plan,
-        eps=config.eps, hidden_size=config.hidden_size, other_sizes=config.other_sizes,
-        format=config.dtype, unknown_format=config.unknown_dtype,
-        default_eps=config.default_eps, offset=config.weight_offset,
-        released_eps=known.eps if known is not None and released else None,
-        released_name=known.name if known is not None else "",
+    facts = {
+        "model_type": config.model_type, "plan": config.plan, "default_eps": config.default_eps,
+    }  # fmt: skip
+    return ModelNorms(
+        name=config.model, norm=config.norm, eps=config.eps, hidden_size=config.hidden_size,
+        other_sizes=config.other_sizes, format=config.dtype, unknown_format=config.unknown_dtype,
+        offset=config.weight_offset,
         layers={name: (None, weight, bias) for name, (weight, bias) in gains.items()},
+        **(_known_facts(known) | facts),
     )  # fmt: skip
 
 
-def _of_known(known: KnownModel) -> Given:
-    return Given(
-        model=known.name, norm=known.norm, eps=known.eps, hidden_size=known.hidden_size,
+def _from_known(known: KnownModel) -> ModelNorms:
+    return ModelNorms(
+        name=known.name, norm=known.norm, eps=known.eps, hidden_size=known.hidden_size,
         other_sizes=known.other_sizes, format="bfloat16" if known.norm == "rms" else "float32",
-        offset=known.type.weight_offset, **_of_type(known),
+        offset=known.type.weight_offset, **_known_facts(known),
     )  # fmt: skip
 
 
-def _of_module(module: Any) -> Given:
+def _from_module(module: Any) -> ModelNorms:
     """A torch module, which is not run: its norms, their eps and parameters."""
     from precision_lab.kernels.torch import norms_of
 
@@ -291,9 +265,9 @@ def _of_module(module: Any) -> Given:
     first = found[0]
     kinds = {(one.norm, one.eps, one.weight_offset) for one in found}
     if len(kinds) > 1:
-        told = ", ".join(f"{norm} with eps {eps:g}" for norm, eps, _ in sorted(kinds))
+        names = ", ".join(f"{norm} with eps {eps:g}" for norm, eps, _ in sorted(kinds))
         raise InputError(
-            f"{type(module).__name__} has norms of several kinds ({told}): ask about one of its "
+            f"{type(module).__name__} has norms of several kinds ({names}): ask about one of its "
             "parts"
         )
     widths = [one.hidden for one in found if one.hidden]
@@ -301,12 +275,12 @@ def _of_module(module: Any) -> Given:
         raise InputError(f"no norm of {type(module).__name__} tells its width: capture it instead")
     known = known_models.get(type(module).__name__)
     plans = list(dict.fromkeys(_plan_of(each, one.norm) for each, one in pairs))
-    return Given(
-        model=type(module).__name__, norm=first.norm, eps=first.eps, hidden_size=widths[0],
-        format="" if first.weight is None else _format_name(first.weight),
+    return ModelNorms(
+        name=type(module).__name__, norm=first.norm, eps=first.eps, hidden_size=widths[0],
+        format="" if first.weight is None else format_of(first.weight).name,
         offset=first.weight_offset,
         layers={one.name: (one.hidden, one.weight, one.bias) for one in found if one.hidden},
-        **{"plan": plans[0], **_of_type(known)},
+        **{"plan": plans[0], **_known_facts(known)},
     )  # fmt: skip
 
 
@@ -327,7 +301,3 @@ def _plan_of(module: Any, norm: str) -> str:
 def _letters(name: str) -> str:
     """What a class and its model's type share: ``Gemma3RMSNorm`` is of ``gemma3_text``."""
     return re.sub(r"[_-]", "", name).lower().removesuffix("text")
-
-
-def _format_name(array: NDArray[Any]) -> str:
-    return format_of(array).name

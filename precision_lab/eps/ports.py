@@ -12,22 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.canonical_json import null, plain
-from precision_lab.eps.evidence import check_held, together
+from precision_lab.eps.evidence import check_range, describe_evidence
 from precision_lab.eps.layers import LayerCase
-from precision_lab.eps.model_lookup import find, limited_eps
+from precision_lab.eps.model_lookup import find_model, limited_eps
 from precision_lab.eps.subject import Subject, subject
 from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.eps.evidence import LayerEvidence
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
-
-    Floats = NDArray[np.float64]
 
 SAME = 2.0**-24
 """Two eps that differ by no more are one eps, once as float32 and once as its author wrote it."""
@@ -41,6 +36,12 @@ class Quantiles:
     p99: float | None
     largest: float | None
 
+    def __str__(self) -> str:
+        """In words."""
+        numbers = (self.p50, self.p99, self.largest)
+        texts = ("none" if number is None else f"{number:.3g}" for number in numbers)
+        return "median {}, 99 % {}, largest {}".format(*texts)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PortLayer:
@@ -48,10 +49,6 @@ class PortLayer:
 
     Parameters
     ----------
-    layer
-        The norm's name.
-    rows
-        How many rows were compared.
     ulp
         Between the two exact functions, in ulp of the output format at the original's value.
     relative
@@ -84,20 +81,12 @@ class EpsComparison:
     harmless
         Whether what the port's plan adds moves no exact output by more than half an ulp (decided
         exactly), and loses no row that the original does not lose as well.
-    eps
-        Of each, as configured.
-    effective
-        What each plan makes of its eps.
-    plans
-        Of each.
-    format, output_format
-        What both run in.
-    ulp, relative, emulated
+    eps, effective
+        Of each, as configured, and what its plan makes of it.
+    ulp, relative, emulated, lost, lost_in_both
         As of `PortLayer`, over all norms.
-    lost, lost_in_both
-        As of `PortLayer`, in all norms.
     layers
-        By norm, the dearest first.
+        By norm, the largest difference first.
     evidence
         What was compared, in words.
     """
@@ -128,12 +117,12 @@ class EpsComparison:
         first, second = self.eps
         verdict = "eps kept" if self.kept else "eps changed"
         lines = [
-            f"{verdict}: {first:g} in {self.a or 'one'}, {second:g} in {self.b or 'the other'}"
+            f"{verdict}: {first:g} in {self.a or 'one'}, {second:g} in {self.b or 'the other'}",
+            f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}",
         ]
-        lines.append(f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}")
         lines += [
-            f"{what}: median {_shown(q.p50)}, 99 % {_shown(q.p99)}, largest {_shown(q.largest)}"
-            for what, q in (
+            f"{what}: {quantiles}"
+            for what, quantiles in (
                 (f"exact outputs differ, in ulp of {self.output_format}", self.ulp),
                 ("relative", self.relative),
                 ("emulated outputs differ, in values", self.emulated),
@@ -143,11 +132,10 @@ class EpsComparison:
             lines.append(f"{_rows(self.lost)} NaN or infinity in the port alone")
         if self.lost_in_both:
             lines.append(f"{_rows(self.lost_in_both)} NaN or infinity in both")
-        told = "harmless on these rows" if self.harmless else "not harmless on these rows"
+        harm = "harmless on these rows" if self.harmless else "not harmless on these rows"
         if self.harmless and self.lost_in_both:
-            told = "the port adds no harm on these rows, and both lose some"
-        lines.append(told)
-        return "\n".join([*lines, f"evidence: {self.evidence}"])
+            harm = "the port adds no harm on these rows, and both lose some"
+        return "\n".join([*lines, harm, f"evidence: {self.evidence}"])
 
 
 def compare_eps(
@@ -181,109 +169,96 @@ def compare_eps(
     InputError
         Where the two have different norms, or one of them has no eps.
     """
-    original = find(a)
-    port = (
-        dataclasses.replace(
-            original, model="the port", eps=limited_eps(b, of="the eps of the port")
+    original = find_model(a)
+    same_plan = isinstance(b, int | float | np.floating) and not isinstance(b, bool)
+    if same_plan:
+        port = dataclasses.replace(
+            original, name="the port", eps=limited_eps(b, of="the eps of the port")
         )
-        if _is_number(b)
-        else find(b)
-    )
+    else:
+        port = find_model(b)
     if original.norm != port.norm:
         raise InputError(
-            f"{original.model or 'the original'} has {original.norm!r} norms and "
-            f"{port.model or 'the port'} has {port.norm!r} norms: no port keeps eps then"
+            f"{original.name or 'the original'} has {original.norm!r} norms and "
+            f"{port.name or 'the port'} has {port.norm!r} norms: no port keeps eps then"
         )
-    rows = activations
-    if rows is None:
-        rows = next(
-            (each for each in (original, port) if each.has_rows and each.widths & original.widths),
-            None,
-        )
-    with_rows = subject(original, format=format, plan=plan, activations=rows, rms=rms)
-    other = subject(
-        dataclasses.replace(port, layers=with_rows.given.layers, offset=with_rows.given.offset,
+    if activations is None:
+        with_rows = (each for each in (original, port) if each.has_rows)
+        activations = next((each for each in with_rows if each.widths & original.widths), None)
+    first = subject(original, format=format, plan=plan, activations=activations, rms=rms)
+    second = subject(
+        dataclasses.replace(port, layers=first.model.layers, offset=first.model.offset,
                             hidden_size=original.hidden_size, other_sizes=original.other_sizes),
-        format=with_rows.format, plan=port_plan or (with_rows.plan if _is_number(b) else None),
-        rms=rms,
+        format=first.format, plan=port_plan or (first.plan if same_plan else None), rms=rms,
     )  # fmt: skip
-    check_held(with_rows.layers)
-    return _compared(with_rows, other)
+    check_range(first.layers)
+    return _compare(first, second)
 
 
-def _is_number(b: Any) -> bool:
-    return isinstance(b, int | float | np.floating) and not isinstance(b, bool)
-
-
-def _compared(original: Subject, port: Subject) -> EpsComparison:
+def _compare(original: Subject, port: Subject) -> EpsComparison:
     first, second = original.eps, port.eps
     if first is None or second is None:
         raise InputError("one of the two has no eps: give one")
-    found = [
-        _layer(layer, original, port, first, second)
-        for layer in original.layers
-    ]  # fmt: skip
-    layers = [each for each, _ in found]
-    merged = [np.concatenate(parts) for parts in zip(*(parts for _, parts in found), strict=True)]
-    ulp, relative, emulated = (_quantiles(values) for values in merged)
+    eps = (first, second)
+    compared = [_compare_layer(layer, original, port, eps) for layer in original.layers]
+    layers = [layer for layer, _ in compared]
+    differences = zip(*(parts for _, parts in compared), strict=True)
+    ulp, relative, emulated = (_quantiles(np.concatenate(parts)) for parts in differences)
     lost = sum(layer.lost for layer in layers)
-    departs = any(_departs(layer, port, first, second) for layer in original.layers)
-    effects = [
-        min(LayerCase(layer, each.plan, each.eps, new=False, amplification=1.0).becomes(eps)
-            for layer in original.layers)
-        for each, eps in ((original, first), (port, second))
-    ]  # fmt: skip
+    effective = [
+        min(_case(layer, each.plan, value).added_eps(value) for layer in original.layers)
+        for each, value in ((original, first), (port, second))
+    ]
     return EpsComparison(
-        a=original.given.model, b=port.given.model,
+        a=original.model.name, b=port.model.name,
         kept=math.isclose(first, second, rel_tol=SAME, abs_tol=0.0),
-        harmless=not departs and not lost,
-        eps=(first, second), effective=(effects[0], effects[1]),
+        harmless=not lost and not any(_departs(layer, port, eps) for layer in original.layers),
+        eps=eps, effective=(effective[0], effective[1]),
         plans=(original.plan.name, port.plan.name), format=original.format.name,
         output_format=original.output_format, ulp=ulp, relative=relative, emulated=emulated,
         lost=lost, lost_in_both=sum(layer.lost_in_both for layer in layers),
-        evidence=together(original.layers),
+        evidence=describe_evidence(original.layers),
         layers=tuple(sorted(layers, key=lambda layer: -(layer.ulp.largest or 0.0))),
     )  # fmt: skip
 
 
-def _departs(evidence: LayerEvidence, port: Subject, first: float, second: float) -> bool:
+def _case(evidence: LayerEvidence, plan: Plan, eps: float) -> LayerCase:
+    return LayerCase(evidence, plan, eps, new=False, amplification=1.0)
+
+
+def _departs(evidence: LayerEvidence, port: Subject, eps: tuple[float, float]) -> bool:
     """Whether the port's plan with the second eps leaves the function with the first."""
-    case = LayerCase(evidence, port.plan, first, new=False, amplification=1.0)
-    found = case.departures
-    return found is not None and (found.low(second) or found.high(second))
+    departures = _case(evidence, port.plan, eps[0]).departures
+    return departures is not None and (departures.low(eps[1]) or departures.high(eps[1]))
 
 
-def _layer(
-    evidence: LayerEvidence, original: Subject, port: Subject, first: float, second: float
+def _compare_layer(
+    evidence: LayerEvidence, original: Subject, port: Subject, eps: tuple[float, float]
 ) -> tuple[PortLayer, tuple[Floats, Floats, Floats]]:
     """One norm: its quantiles, and the differences that they are of."""
-    case = LayerCase(evidence, original.plan, first, new=False, amplification=1.0)
-    other = LayerCase(evidence, port.plan, second, new=False, amplification=1.0)
+    first, second = eps
+    case = _case(evidence, original.plan, first)
     output = case.output
-    y, z = case.losses.outputs(first), other.losses.outputs(second)
+    y = case.losses.outputs(first)
+    z = _case(evidence, port.plan, second).losses.outputs(second)
     good = np.isfinite(y).all(axis=1)
     bad = ~np.isfinite(z).all(axis=1)
-    lost, lost_in_both = int((good & bad).sum()), int((~good & bad).sum())
     both = np.isfinite(y) & np.isfinite(z)
     apart = np.abs(
         output.ordinal(np.where(both, y, 0.0)) - output.ordinal(output.round(np.where(both, z, 0)))
     )
-    moved, relative = _exact(evidence, first, second, case)
-    parts = (moved, relative, apart[both].astype(np.float64))
-    ulp, share, values = (_quantiles(part) for part in parts)
+    differences = (
+        *_exact_differences(evidence, first, second, output), apart[both].astype(np.float64)
+    )  # fmt: skip
+    ulp, relative, emulated = map(_quantiles, differences)
     return PortLayer(
-        layer=evidence.name,
-        rows=evidence.rows,
-        ulp=ulp,
-        relative=share,
-        emulated=values,
-        lost=lost,
-        lost_in_both=lost_in_both,
-    ), parts
+        layer=evidence.name, rows=evidence.rows, ulp=ulp, relative=relative, emulated=emulated,
+        lost=int((good & bad).sum()), lost_in_both=int((~good & bad).sum()),
+    ), differences  # fmt: skip
 
 
-def _exact(
-    evidence: LayerEvidence, first: float, second: float, case: LayerCase
+def _exact_differences(
+    evidence: LayerEvidence, first: float, second: float, output: Format
 ) -> tuple[Floats, Floats]:
     """How far the exact function moves, in ulp and relatively, the row of zeros left out."""
     x = evidence.x[:-1].astype(np.float64)
@@ -296,23 +271,18 @@ def _exact(
         gain = 1.0 if evidence.gain is None else evidence.gain + evidence.offset
         scaled = d / np.sqrt(square + first) * gain
         y = scaled if evidence.bias is None else scaled + evidence.bias.astype(np.float64)
-        unit = np.maximum(case.output.ulp(y), case.output.ulp(scaled))
+        unit = np.maximum(output.ulp(y), output.ulp(scaled))
         ulp = np.abs(scaled) * change / unit
     used = np.isfinite(ulp) & (scaled != 0)
     return ulp[used], np.broadcast_to(change, ulp.shape)[used]
 
 
-def _quantiles(values: Floats | Sequence[float]) -> Quantiles:
-    found = np.asarray(values, np.float64)
-    if not found.size:
+def _quantiles(numbers: Floats) -> Quantiles:
+    if not numbers.size:
         return Quantiles(p50=None, p99=None, largest=None)
-    middle, most = np.quantile(found, [0.5, 0.99])
-    return Quantiles(p50=float(middle), p99=float(most), largest=float(found.max()))
+    middle, most = np.quantile(numbers, [0.5, 0.99])
+    return Quantiles(p50=float(middle), p99=float(most), largest=float(numbers.max()))
 
 
 def _rows(count: int) -> str:
     return "1 row gives" if count == 1 else f"{count} rows give"
-
-
-def _shown(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3g}"

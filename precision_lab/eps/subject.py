@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.eps.evidence import LayerEvidence, assumed, seen
-from precision_lab.eps.model_lookup import Given, find, limited_eps
-from precision_lab.eps.representable import grid_of
+from precision_lab.eps.evidence import LayerEvidence, assumed_evidence, recorded_evidence
+from precision_lab.eps.model_lookup import ModelNorms, find_model, limited_eps, width_of
+from precision_lab.eps.representable import eps_grid
 from precision_lab.exceptions import InputError
 from precision_lab.numbers import Format, formats
 from precision_lab.plan import Plan, plans
@@ -21,11 +22,9 @@ from precision_lab.plan import Plan, plans
 if TYPE_CHECKING:
     from precision_lab.norm import Norm
 
-OWN = {"rms": "hf-llama", "layer": "torch-layer-norm"}
+DEFAULT_PLANS = {"rms": "hf-llama", "layer": "torch-layer-norm"}
 """The plan of a model of which only the norm is known."""
-
-
-LONGEST = 80
+QUOTE = 80
 """Characters of a value that a message quotes."""
 
 
@@ -35,21 +34,17 @@ class Subject:
 
     Parameters
     ----------
-    given
-        What the model says of itself.
-    format, plan, settled
-        What it runs in; the plan's formats left open, and settled.
+    plan, settled
+        With the formats that it leaves open, and with `format` in their place.
     eps, eps_from
         The eps in question, and in words where it comes from; None for a new design without one.
     new
         Whether eps is still free.
     amplification
         For a new design: the largest factor by which noise in a row near zero may grow.
-    layers
-        The evidence.
     """
 
-    given: Given
+    model: ModelNorms
     format: Format
     plan: Plan
     settled: Plan
@@ -60,44 +55,14 @@ class Subject:
     layers: tuple[LayerEvidence, ...]
 
     @property
-    def norm(self) -> str:
-        """The norm's name."""
-        return self.given.norm
-
-    @property
-    def model_type(self) -> str:
-        """The model's type, "" where unknown."""
-        return self.given.model_type
-
-    @property
-    def configured_eps(self) -> float | None:
-        """What the model itself is configured with."""
-        return self.given.eps
-
-    @property
-    def default_eps(self) -> float | None:
-        """What its class takes."""
-        return self.given.default_eps
-
-    @property
-    def released_eps(self) -> float | None:
-        """What the known model was released with."""
-        return self.given.released_eps
-
-    @property
-    def released_name(self) -> str:
-        """The known model's name."""
-        return self.given.released_name
-
-    @property
     def adding_format(self) -> str:
         """The format that eps is added in."""
-        return grid_of(self.settled).format.name
+        return eps_grid(self.settled).format.name
 
     @property
     def least(self) -> float:
         """The least value above zero of that format."""
-        return grid_of(self.settled).format.smallest
+        return eps_grid(self.settled).format.smallest
 
     @property
     def output_format(self) -> str:
@@ -112,40 +77,39 @@ def subject(
     amplification: float = 1024.0, weight_offset: float | None = None,
 ) -> Subject:  # fmt: skip
     """Find the model, and settle what it runs in; arguments as of `recommend_eps`."""
-    given = find(model, norm=norm, hidden_size=hidden_size)
+    found = find_model(model, norm=norm, hidden_size=hidden_size)
     if activations is not None:
-        given = _with_rows(given, activations)
-    given = _overridden(given, eps=eps, offset=weight_offset)
-    most = _number("amplification", amplification, "1024", positive=True)
+        found = _with_rows(found, activations)
+    if eps is not None:
+        found = dataclasses.replace(found, eps=limited_eps(eps))
+    if weight_offset is not None:
+        offset = _number("weight_offset", weight_offset, "0 or 1")
+        found = dataclasses.replace(found, offset=offset)
+    largest = _number("amplification", amplification, "1024", positive=True)
     sizes = _sizes(rms)
-    if format is None and given.unknown_format:
+    if format is None and found.unknown_format:
         raise InputError(
-            f"{given.model[:LONGEST]} is stored in {given.unknown_format[:LONGEST]!r}, which is no "
-            "format known here: say which it runs in, such as format='bfloat16' (--format)"
+            f"{found.name[:QUOTE]} is stored in {found.unknown_format[:QUOTE]!r}, "
+            "which is no format known here: say which it runs in, such as format='bfloat16' "
+            "(--format)"
         )
-    own = formats.find(format if format is not None else given.format or "float32")
-    chosen = plan_for(given, plan)
-    asked, origin = _asked(given, new=new)
-    layers = _evidence(given, own, sizes)
+    target = formats.find(format if format is not None else found.format or "float32")
+    chosen = plan_for(found, plan)
+    value, origin = _eps_in_question(found, new=new)
     return Subject(
-        given=given, format=own, plan=chosen, settled=chosen.formats_for(own, own), eps=asked,
-        eps_from=origin, new=new, amplification=most, layers=layers,
+        model=found, format=target, plan=chosen, settled=chosen.formats_for(target, target),
+        eps=value, eps_from=origin, new=new, amplification=largest,
+        layers=_evidence(found, target, sizes),
     )  # fmt: skip
 
 
-def plan_for(given: Given, plan: Plan | str | None) -> Plan:
-    """The plan asked for, or the model's own, with the gain that the model has.
-
-    Raises
-    ------
-    InputError
-        If it is unknown, or does not compute the model's norm.
-    """
-    chosen = plans.find(plan if plan is not None else given.plan or OWN[given.norm])
-    chosen.norm_for(given.norm)
-    if chosen.gain == "ignored" or given.offset not in (0.0, 1.0):
+def plan_for(model: ModelNorms, plan: Plan | str | None) -> Plan:
+    """The plan asked for, or the model's own, with the gain that the model has."""
+    chosen = plans.find(plan if plan is not None else model.plan or DEFAULT_PLANS[model.norm])
+    chosen.norm_for(model.norm)
+    if chosen.gain == "ignored" or model.offset not in (0.0, 1.0):
         return chosen
-    gain = "one_plus" if given.offset else "plain"
+    gain = "one_plus" if model.offset else "plain"
     if chosen.gain == gain:
         return chosen
     return dataclasses.replace(chosen, gain=gain)
@@ -155,7 +119,7 @@ def _sizes(rms: object) -> tuple[float, float]:
     """The least and the largest root mean square of assumed rows."""
     if not isinstance(rms, (tuple, list)) or len(rms) != 2:
         raise InputError(
-            f"rms is {repr(rms)[:LONGEST]}: give two positive numbers, such as 0.1 and 100"
+            f"rms is {repr(rms)[:QUOTE]}: give two positive numbers, such as 0.1 and 100"
         )
     low, high = (_number("rms", each, "0.1 and 100") for each in rms)
     return low, high
@@ -163,85 +127,67 @@ def _sizes(rms: object) -> tuple[float, float]:
 
 def _number(name: str, value: object, such: str, *, positive: bool = False) -> float:
     """A finite real number."""
-    real = isinstance(value, Real | np.floating | np.integer) and not isinstance(value, bool)
-    number = _float(value) if real else math.nan
+    number = math.nan
+    if isinstance(value, Real | np.floating | np.integer) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            number = float(value)
     if not math.isfinite(number) or (positive and number <= 0):
         kind = "positive" if positive else "finite"
-        raise InputError(f"{name} is {repr(value)[:LONGEST]}: give a {kind} number, such as {such}")
+        raise InputError(f"{name} is {repr(value)[:QUOTE]}: give a {kind} number, such as {such}")
     return number
 
 
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _overridden(given: Given, *, eps: float | None, offset: float | None) -> Given:
-    changes: dict[str, Any] = {}
-    if eps is not None:
-        changes["eps"] = limited_eps(eps)
-    if offset is not None:
-        changes["offset"] = _number("weight_offset", offset, "0 or 1")
-    return dataclasses.replace(given, **changes)
-
-
-def _with_rows(given: Given, activations: Any) -> Given:
-    """The model with the rows of a capture, and with its weights' offset unless that is told."""
-    found = find(activations)
-    of = f" of {found.model}" if found.model else ""
-    name = given.model or "the model"
+def _with_rows(model: ModelNorms, activations: Any) -> ModelNorms:
+    """The model with the rows of a capture, and with its weights' offset where it has one."""
+    found = find_model(activations)
+    of = f" of {found.name}" if found.name else ""
+    name = model.name or "the model"
     if not found.has_rows:
-        raise InputError(f"activations {str(activations)[:LONGEST]} hold no rows: give a capture")
-    if found.norm != given.norm:
+        raise InputError(f"activations {str(activations)[:QUOTE]} hold no rows: give a capture")
+    if found.norm != model.norm:
         raise InputError(
-            f"the activations{of} are of {found.norm!r} norms, and {name} has {given.norm!r} norms"
+            f"the activations{of} are of {found.norm!r} norms, and {name} has {model.norm!r} norms"
         )
-    if not found.widths & given.widths:
+    if not found.widths & model.widths:
         raise InputError(
-            f"the activations{of} have rows of {_sizes_told(found)}, and {name} has norms "
-            f"of {_sizes_told(given)}"
+            f"the activations{of} have rows of {_describe_widths(found)}, and {name} has norms "
+            f"of {_describe_widths(model)}"
         )
-    return dataclasses.replace(given, layers=found.layers, offset=found.offset or given.offset)
+    return dataclasses.replace(model, layers=found.layers, offset=found.offset or model.offset)
 
 
-def _sizes_told(given: Given) -> str:
-    sizes = [str(width) for width in sorted(given.widths)]
+def _describe_widths(model: ModelNorms) -> str:
+    sizes = [str(width) for width in sorted(model.widths)]
     return ", ".join(sizes[:5]) + (" and others" if len(sizes) > 5 else "")
 
 
-def _asked(given: Given, *, new: bool) -> tuple[float | None, str]:
+def _eps_in_question(model: ModelNorms, *, new: bool) -> tuple[float | None, str]:
     """The eps in question and where it comes from."""
-    if given.eps is not None:
-        return given.eps, "as configured"
+    if model.eps is not None:
+        return model.eps, "as configured"
     if new:
         return None, ""
-    if given.default_eps is not None:
-        return given.default_eps, f"what {given.model_type or 'its class'} takes then"
-    if given.released_eps is not None:
-        return given.released_eps, f"what {given.released_name} was released with"
+    if model.default_eps is not None:
+        return model.default_eps, f"what {model.model_type or 'its class'} takes then"
+    if model.released_eps is not None:
+        return model.released_eps, f"what {model.released_name} was released with"
     raise InputError(
-        f"{given.model or 'the model'} names no eps, and none is known for it: give one, such as"
+        f"{model.name or 'the model'} names no eps, and none is known for it: give one, such as"
         " eps=1e-6, or new=True for a new design"
     )
 
 
 def _evidence(
-    given: Given, own: Format, sizes: tuple[float, float]
+    model: ModelNorms, target: Format, sizes: tuple[float, float]
 ) -> tuple[LayerEvidence, ...]:  # fmt: skip
-    if given.layers:
-        return tuple(
-            seen(name, given.norm, x, weight, bias, format=own, offset=given.offset)
-            if isinstance(x, np.ndarray)
-            else assumed(
-                name, given.norm, len(weight) if weight is not None else int(x), format=own,
-                sizes=sizes, weight=weight, bias=bias, offset=given.offset,
-            )
-            for name, (x, weight, bias) in given.layers.items()
-        )  # fmt: skip
-    widths = {"norm": given.hidden_size, **given.other_sizes}
+    widths = {"norm": model.hidden_size, **model.other_sizes}
+    layers = model.layers or {name: (width, None, None) for name, width in widths.items()}
     return tuple(
-        assumed(name, given.norm, width, format=own, sizes=sizes, offset=given.offset)
-        for name, width in widths.items()
-    )
+        recorded_evidence(name, model.norm, x, weight, bias, format=target, offset=model.offset)
+        if isinstance(x, np.ndarray)
+        else assumed_evidence(
+            name, model.norm, width_of(x, weight), format=target, sizes=sizes, weight=weight,
+            bias=bias, offset=model.offset,
+        )
+        for name, (x, weight, bias) in layers.items()
+    )  # fmt: skip

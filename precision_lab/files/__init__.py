@@ -7,7 +7,7 @@ It must not know what a norm or a plan is.
 from __future__ import annotations
 
 from precision_lab.files.numbers import number
-from precision_lab.files.opening import named, read_object
+from precision_lab.files.reading import check_path, prefix_path, read_object
 from precision_lab.files.safetensors import (
     DTYPES,
     FILE_LIMIT,
@@ -22,8 +22,9 @@ __all__ = [
     "FILE_LIMIT",
     "check_file",
     "check_folder",
-    "named",
+    "check_path",
     "number",
+    "prefix_path",
     "read_chosen",
     "read_object",
     "read_safetensors",

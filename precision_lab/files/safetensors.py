@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from precision_lab.exceptions import InputError, unknown
-from precision_lab.files.opening import named, opened
+from precision_lab.files.reading import open_regular, prefix_path
 from precision_lab.files.writing import replace_file
 
 if TYPE_CHECKING:
@@ -39,24 +39,15 @@ NAME_LIMIT = 256
 DIMENSION_LIMIT = 16
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype(np.float64),
-    "F32": np.dtype(np.float32),
-    "F16": np.dtype(np.float16),
-    "BF16": np.dtype(ml_dtypes.bfloat16),
-    "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "F8_E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
-    "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
-    "F8_E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
-    "F8_E8M0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "I64": np.dtype(np.int64),
-    "I32": np.dtype(np.int32),
-    "I16": np.dtype(np.int16),
-    "I8": np.dtype(np.int8),
-    "U64": np.dtype(np.uint64),
-    "U32": np.dtype(np.uint32),
-    "U16": np.dtype(np.uint16),
-    "U8": np.dtype(np.uint8),
-}
+    name: np.dtype(scalar)
+    for name, scalar in {
+        "F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16,
+        "F8_E4M3": ml_dtypes.float8_e4m3fn, "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+        "F8_E5M2": ml_dtypes.float8_e5m2, "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+        "F8_E8M0": ml_dtypes.float8_e8m0fnu, "I64": np.int64, "I32": np.int32, "I16": np.int16,
+        "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8,
+    }.items()
+}  # fmt: skip
 """The safetensors name of each type that is read and written."""
 SKIPPED = DTYPES | {"BOOL": np.dtype(np.bool_), "C64": np.dtype(np.complex64)}
 """The types that may stand beside chosen tensors."""
@@ -65,7 +56,7 @@ CHOSEN_LIMIT = 2**28
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """What a header says of one tensor: its type, shape and place in the data."""
 
     name: str
@@ -78,32 +69,21 @@ class Entry:
 def read_safetensors(
     path: str | Path, *, limit: int = FILE_LIMIT
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Read a safetensors file.
+    """Read a safetensors file: its tensors and its metadata.
 
-    Parameters
-    ----------
-    path
-        The file.
-    limit
-        Bytes of the largest file to read.
-
-    Returns
-    -------
-    tensors : dict of str to ndarray
-        In the order of the header; native byte order, aligned, writable.
-    metadata : dict of str to str
+    The tensors come in the order of the header, in native byte order, aligned and writable.
 
     Raises
     ------
     InputError
-        If the file is missing, is no regular file, is larger than `limit` or is not strictly
+        If the file is missing, is no regular file, is larger than `limit` bytes or is not strictly
         well-formed.
     """
     path = Path(path)
-    with opened(path) as (file, size):
+    with open_regular(path) as (file, size):
         if size > limit:
             raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
-        with named(path):
+        with prefix_path(path):
             header, start = _header(file, size)
             metadata = _metadata(header.pop("__metadata__", {}))
             entries = [_entry(name, facts) for name, facts in header.items()]
@@ -116,28 +96,16 @@ def read_chosen(
 ) -> dict[str, NDArray[Any]]:
     """Read some tensors of a safetensors file, however large the file is.
 
-    Only the header and these tensors are read; the header is checked as `read_safetensors` does.
-
-    Parameters
-    ----------
-    path
-        The file.
-    chosen
-        Given the name and the shape of each tensor, whether to read it.
-
-    Returns
-    -------
-    dict of str to ndarray
-        In the order of the header; native byte order, aligned, writable.
+    Only the header and these tensors are read, checked as `read_safetensors` does; `chosen` says
+    of a tensor's name and shape whether to read it.
 
     Raises
     ------
     InputError
-        If the file is missing, is no regular file or not strictly well-formed, or if the chosen
-        tensors are larger than `CHOSEN_LIMIT` together.
+        As for `read_safetensors`, or if the chosen tensors are larger than `CHOSEN_LIMIT` together.
     """
     path = Path(path)
-    with opened(path) as (file, size), named(path):
+    with open_regular(path) as (file, size), prefix_path(path):
         header, start = _header(file, size)
         _metadata(header.pop("__metadata__", {}))
         entries = [_entry(name, facts, SKIPPED) for name, facts in header.items()]
@@ -182,12 +150,12 @@ def write_safetensors(
     order = sorted(tensors, key=lambda name: -tensors[name].dtype.itemsize)
     header: dict[str, Any] = {}
     if metadata:
-        with named(path):
+        with prefix_path(path):
             header["__metadata__"] = _metadata(dict(metadata))
     place = 0
     for name in order:
         array = tensors[name]
-        with named(path):
+        with prefix_path(path):
             _check_name(name)
         if array.dtype not in names:
             raise InputError(
@@ -226,7 +194,7 @@ def _header(file: BufferedReader, size: int) -> tuple[dict[str, Any], int]:
         raise InputError("no safetensors file: its header does not start with '{'")
     try:
         parsed = json.loads(
-            text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant
+            text.decode("utf-8"), object_pairs_hook=_unique_names, parse_constant=_no_constant
         )
     except InputError:
         raise
@@ -239,24 +207,24 @@ def _header(file: BufferedReader, size: int) -> tuple[dict[str, Any], int]:
     return parsed, 8 + length
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys differ."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    parsed = dict(pairs)
+    if len(parsed) < len(pairs):
         raise InputError("its header gives a name twice")
-    return found
+    return parsed
 
 
 def _no_constant(name: str) -> float:
     raise InputError(f"its header holds {name}, which JSON does not have")
 
 
-def _metadata(found: Any) -> dict[str, str]:
-    if not isinstance(found, dict) or not all(
-        isinstance(word, str) for pair in found.items() for word in pair
+def _metadata(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(
+        isinstance(word, str) for pair in value.items() for word in pair
     ):
         raise InputError("its __metadata__ is not a map of strings to strings")
-    return found
+    return value
 
 
 def _check_name(name: str) -> None:
@@ -270,7 +238,7 @@ def _check_name(name: str) -> None:
         raise InputError("no tensor may be named '__metadata__'")
 
 
-def _entry(name: str, facts: Any, dtypes: Mapping[str, np.dtype[Any]] = DTYPES) -> Entry:
+def _entry(name: str, facts: Any, dtypes: Mapping[str, np.dtype[Any]] = DTYPES) -> TensorEntry:
     """One tensor's facts, each checked on its own."""
     _check_name(name)
     if not isinstance(facts, dict) or set(facts) != {"dtype", "shape", "data_offsets"}:
@@ -288,15 +256,15 @@ def _entry(name: str, facts: Any, dtypes: Mapping[str, np.dtype[Any]] = DTYPES) 
         raise InputError(f"the shape of {name!r} is too large")
     if math.prod(shape) * dtypes[kind].itemsize != stop - start:
         raise InputError(f"{name!r} is {stop - start} bytes long, which is not {kind} of its shape")
-    return Entry(name, dtypes[kind], tuple(shape), start, stop)
+    return TensorEntry(name, dtypes[kind], tuple(shape), start, stop)
 
 
-def _naturals(found: Any) -> bool:
+def _naturals(value: Any) -> bool:
     """Whether this is a list of whole numbers that fit a file (bool is an int to Python)."""
-    return isinstance(found, list) and all(type(n) is int and 0 <= n < 2**48 for n in found)
+    return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**48 for n in value)
 
 
-def _check_places(entries: list[Entry], size: int) -> None:
+def _check_places(entries: list[TensorEntry], size: int) -> None:
     """The tensors cover the data from end to end, with no hole and no overlap."""
     place = 0
     for entry in sorted(entries, key=lambda entry: (entry.start, entry.stop)):
@@ -310,7 +278,7 @@ def _check_places(entries: list[Entry], size: int) -> None:
         raise InputError(f"{size - place} bytes at its end belong to no tensor")
 
 
-def _tensor(file: BufferedReader, start: int, entry: Entry) -> NDArray[Any]:
+def _tensor(file: BufferedReader, start: int, entry: TensorEntry) -> NDArray[Any]:
     """Read one tensor's bits as unsigned integers, in native order, and view them as values."""
     bits = np.empty(entry.shape, f"<u{entry.dtype.itemsize}")
     file.seek(start + entry.start)

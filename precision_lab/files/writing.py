@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError
+from precision_lab.files.reading import check_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,15 +37,15 @@ def replace_file(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None
         and nothing half-written is left.
     """
     path = Path(path)
-    _check(path)
-    beside = _beside(path)
+    _check_place(path)
+    temporary = _temporary_path(path)
     try:
-        with beside.open("xb") as file:
+        with temporary.open("xb") as file:
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             message = f"{path} was not written, for the disk is full; what was there is unchanged"
@@ -52,8 +53,8 @@ def replace_file(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
     finally:
         with contextlib.suppress(OSError):
-            beside.unlink()
-    _settle(path.parent)
+            temporary.unlink()
+    _sync_folder(path.parent)
 
 
 def check_file(path: str | Path) -> None:
@@ -65,11 +66,11 @@ def check_file(path: str | Path) -> None:
         As for `replace_file`.
     """
     path = Path(path)
-    _check(path)
-    beside = _beside(path)
+    _check_place(path)
+    temporary = _temporary_path(path)
     try:
-        beside.touch(exist_ok=False)
-        beside.unlink()
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -83,8 +84,7 @@ def check_folder(folder: str | Path) -> None:
         Something else stands in its place or above it, or nothing may be written there.
     """
     folder = Path(folder)
-    if "\0" in str(folder):
-        raise InputError(f"{str(folder)!r} is no path, for it has a null byte")
+    check_path(folder)
     first = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
     if not first.is_dir():
         raise InputError(f"{folder} cannot be made: {first} is no folder")
@@ -92,13 +92,12 @@ def check_folder(folder: str | Path) -> None:
         raise InputError(f"{folder} cannot be written: nothing may be written to {first}")
 
 
-def _beside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.parent / f".{secrets.token_hex(8)}.tmp"
 
 
-def _check(path: Path) -> None:
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+def _check_place(path: Path) -> None:
+    check_path(path)
     try:
         if path.exists() and not path.is_file():
             kind = "folder" if path.is_dir() else "device or pipe"
@@ -107,7 +106,7 @@ def _check(path: Path) -> None:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def _settle(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """Make the renaming last through a power cut, where the system lets a folder be synced."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

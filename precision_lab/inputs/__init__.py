@@ -6,11 +6,7 @@ It must not know a plan or a kernel.
 
 from __future__ import annotations
 
-from precision_lab.inputs.capture_files import CaptureFile, capture_file
-from precision_lab.inputs.draws import Draws
-from precision_lab.inputs.packaged import PackagedCapture, captures
-from precision_lab.inputs.parameters import Vector, biases, gains, make_bias, make_gain
-from precision_lab.inputs.recorded import (
+from precision_lab.inputs.capture import (
     FOREIGN,
     SUFFIX,
     Capture,
@@ -21,6 +17,10 @@ from precision_lab.inputs.recorded import (
     short_decimal,
     write_capture,
 )
+from precision_lab.inputs.capture_files import CaptureFile, capture_file
+from precision_lab.inputs.draws import Draws
+from precision_lab.inputs.packaged import PackagedCapture, captures
+from precision_lab.inputs.parameters import Vector, biases, gains, make_bias, make_gain
 from precision_lab.inputs.synthetic import MOST, Family, families, make_inputs
 
 __all__ = [

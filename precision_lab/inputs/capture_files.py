@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError
+from precision_lab.inputs.capture import Capture, read_capture
 from precision_lab.inputs.packaged import lock
-from precision_lab.inputs.recorded import Capture, read_capture
 
 if TYPE_CHECKING:
     import os
@@ -26,21 +26,16 @@ if TYPE_CHECKING:
 # Hex digits of the digest in the name: no two files of one user share so many by accident.
 DIGITS = 16
 # Characters of the model's name that are kept.
-LONGEST = 40
+NAME_LENGTH = 40
 # A capture may hold gigabytes.
-KEPT = 2
+CACHED = 2
 
 
 @dataclass(frozen=True)
 class CaptureFile:
     """A capture on disk.
 
-    Parameters
-    ----------
-    name
-        The model's name as far as file names can hold it, and the digest of the file: `A@0123…`.
-    path
-        Where it lies.
+    Its name is the model's as far as file names can hold it, and the digest of the file: `A@0123…`.
     """
 
     name: str
@@ -54,7 +49,7 @@ class CaptureFile:
         InputError
             If it cannot be read, or the file holds something else than it did.
         """
-        name, capture = _loaded(self.path, _stamp(self.path))
+        name, capture = _load(self.path, _stamp(self.path))
         if name != self.name:
             raise InputError(f"{self.path} was changed: it held {self.name} and holds {name}")
         return capture
@@ -68,21 +63,21 @@ def capture_file(path: str | os.PathLike[str]) -> CaptureFile:
     InputError
         If it cannot be read or is no capture.
     """
-    # Absolute: worker processes are told the path.
-    whole = Path(path).absolute()
-    return CaptureFile(_loaded(whole, _stamp(whole))[0], whole)
+    # Absolute: worker processes are given the path.
+    absolute = Path(path).absolute()
+    return CaptureFile(_load(absolute, _stamp(absolute))[0], absolute)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What changes when a file is written; nothing where there is none, which is told later."""
+    """What changes when a file is written; nothing where there is none, which is reported later."""
     with suppress(OSError, ValueError):
-        found = path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
     return ()
 
 
-@lru_cache(KEPT)
-def _loaded(path: Path, _stamp: tuple[int, ...]) -> tuple[str, Capture]:
+@lru_cache(CACHED)
+def _load(path: Path, _stamp: tuple[int, ...]) -> tuple[str, Capture]:
     """The name and the capture, read once as long as the file is not written."""
     # First, for it refuses what is no file, or too large a one.
     capture = read_capture(path)
@@ -90,4 +85,4 @@ def _loaded(path: Path, _stamp: tuple[int, ...]) -> tuple[str, Capture]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     model = re.sub(r"[^\w.+-]+", "-", capture.model.rpartition("/")[2], flags=re.ASCII)
-    return f"{model[:LONGEST] or 'capture'}@{digest[:DIGITS]}", capture
+    return f"{model[:NAME_LENGTH] or 'capture'}@{digest[:DIGITS]}", capture

@@ -22,7 +22,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from precision_lab.arithmetic import Floats
+
 
 LN2_HIGH = float.fromhex("0x1.62e42fefa38p-1")
 """log 2 to 42 bits, so that its product with an exponent is exact."""
@@ -59,11 +60,11 @@ class Draws:
         words: NDArray[np.uint64] = generator.random_raw(math.prod(shape))
         return words.reshape(shape)
 
-    def uniform(self, stream: int, *shape: int) -> Array:
+    def uniform(self, stream: int, *shape: int) -> Floats:
         """Uniform on (0, 1): odd multiples of 2^-53, so that neither end is met."""
         return _fractions(self.bits(stream, *shape))
 
-    def signs(self, stream: int, *shape: int) -> Array:
+    def signs(self, stream: int, *shape: int) -> Floats:
         """−1 or 1, equally likely."""
         return 1.0 - 2.0 * (self.bits(stream, *shape) >> np.uint64(63)).astype(np.float64)
 
@@ -72,25 +73,25 @@ class Draws:
         high = self.bits(stream, *shape) >> np.uint64(32)
         return ((high * np.uint64(limit)) >> np.uint64(32)).astype(np.int64)
 
-    def normal(self, stream: int, *shape: int) -> Array:
+    def normal(self, stream: int, *shape: int) -> Floats:
         """Standard normal values, right in the tails: to ±8.5."""
         words = self.bits(stream, *shape, 2)
         radius = np.sqrt(-2.0 * logarithm(_fractions(words[..., 0])))
         return radius * cosine_of_turns(_fractions(words[..., 1]))
 
-    def student(self, freedom: float, stream: int, *shape: int) -> Array:
+    def student(self, freedom: float, stream: int, *shape: int) -> Floats:
         """Values of Student's t-distribution with so many degrees of freedom, 0.5 or more."""
         words = self.bits(stream, *shape, 2)
         power = exponential(logarithm(_fractions(words[..., 0])) * (-2.0 / freedom))
         return np.sqrt(freedom * (power - 1.0)) * cosine_of_turns(_fractions(words[..., 1]))
 
 
-def _fractions(words: NDArray[np.uint64]) -> Array:
+def _fractions(words: NDArray[np.uint64]) -> Floats:
     """The first 52 bits of each word and a half: exact in float64."""
     return np.ldexp((words >> np.uint64(12)).astype(np.float64) + 0.5, -52)
 
 
-def _polynomial(coefficients: list[float], x: Array) -> Array:
+def _polynomial(coefficients: list[float], x: Floats) -> Floats:
     """Horner's rule, each operation rounded on its own."""
     value = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -98,7 +99,7 @@ def _polynomial(coefficients: list[float], x: Array) -> Array:
     return value
 
 
-def logarithm(x: Array) -> Array:
+def logarithm(x: Floats) -> Floats:
     """log x for x > 0, as 2 atanh((m − 1)/(m + 1)) + e log 2 with x = m 2^e."""
     significand, exponent = np.frexp(x)
     low = significand < math.sqrt(0.5)
@@ -108,7 +109,7 @@ def logarithm(x: Array) -> Array:
     return e * LN2_HIGH + (2.0 * s * _polynomial(ATANH, s * s) + e * LN2_LOW)
 
 
-def exponential(x: Array) -> Array:
+def exponential(x: Floats) -> Floats:
     """exp x, as 2^k exp r with |r| at most log 2 / 2; x is held within ±700."""
     x = np.clip(x, -EXPONENT_LIMIT, EXPONENT_LIMIT)
     k = np.floor(x * INVERSE_LN2 + 0.5)
@@ -116,7 +117,7 @@ def exponential(x: Array) -> Array:
     return np.ldexp(_polynomial(EXP, r), k.astype(np.int32))
 
 
-def cosine_of_turns(x: Array) -> Array:
+def cosine_of_turns(x: Floats) -> Floats:
     """cos 2πx for x in [0, 1], from an eighth of a turn on either side of each quarter."""
     quarter = np.floor(4.0 * x + 0.5)
     angle = (x - 0.25 * quarter) * math.tau
@@ -128,7 +129,7 @@ def cosine_of_turns(x: Array) -> Array:
     return np.choose(which, choices)
 
 
-def tree_sum(x: Array) -> Array:
+def tree_sum(x: Floats) -> Floats:
     """Sums along the last axis, halves added to each other: an order that no library changes."""
     width = 1 << max(x.shape[-1] - 1, 0).bit_length()
     total = np.zeros((*x.shape[:-1], width))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from precision_lab.inputs.recorded import Capture, read_capture
+from precision_lab.inputs.capture import Capture, read_capture
 from precision_lab.table import Table
 
 DATA = Path(__file__).parent / "data"
@@ -23,11 +23,11 @@ class PackagedCapture:
 
     def load(self) -> Capture:
         """The capture, read once; its arrays cannot be written to."""
-        return _loaded(self.path)
+        return _load(self.path)
 
 
 @cache
-def _loaded(path: Path) -> Capture:
+def _load(path: Path) -> Capture:
     capture = read_capture(path)
     lock(capture)
     return capture

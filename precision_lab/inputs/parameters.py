@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +16,8 @@ from precision_lab.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from precision_lab.arithmetic import Floats
 
-    Array = NDArray[np.float64]
 
 # Streams of their own: a gain does not repeat the values of the inputs beside it.
 GAIN, GAIN_SIGNS, BIAS, SIZES = range(16, 20)
@@ -29,11 +29,11 @@ class Vector:
 
     name: str
     description: str
-    make: Callable[[Draws, int], Array | None]
+    make: Callable[[Draws, int], Floats | None]
     aliases: tuple[str, ...] = ()
 
 
-def make_gain(gain: Vector | str, *, hidden: int, seed: int) -> NDArray[np.float64] | None:
+def make_gain(gain: Vector | str, *, hidden: int, seed: int) -> Floats | None:
     """Make a gain of `gains`: [hidden] float64, or None for ``none``.
 
     Raises
@@ -44,35 +44,24 @@ def make_gain(gain: Vector | str, *, hidden: int, seed: int) -> NDArray[np.float
     return _vector(gains.find(gain), hidden, seed)
 
 
-def make_bias(bias: Vector | str, *, hidden: int, seed: int) -> NDArray[np.float64] | None:
-    """Make a bias of `biases`: [hidden] float64, or None for ``none``.
-
-    Raises
-    ------
-    InputError
-        For an unknown bias, a hidden size below 1 or a seed out of range.
-    """
+def make_bias(bias: Vector | str, *, hidden: int, seed: int) -> Floats | None:
+    """Make a bias of `biases`, as `make_gain` does."""
     return _vector(biases.find(bias), hidden, seed)
 
 
-def _vector(row: Vector, hidden: int, seed: int) -> Array | None:
+def _vector(row: Vector, hidden: int, seed: int) -> Floats | None:
     draws = Draws(whole("seed", seed, 0, 2**64 - 1))
     return row.make(draws, whole("hidden", hidden, 1, 2**27))
 
 
-def _powers(draws: Draws, hidden: int) -> Array:
+def _powers(draws: Draws, hidden: int) -> Floats:
     powers = draws.below(7, GAIN, hidden) - 3
     return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(1.0, powers.astype(np.int32))
 
 
-def _many_sizes(draws: Draws, hidden: int) -> Array:
-    powers = draws.below(28, SIZES, hidden) - 24
-    near = 1.0 + 0.1 * draws.normal(GAIN, hidden)
-    return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(near, powers.astype(np.int32))
-
-
-def _huge(draws: Draws, hidden: int) -> Array:
-    powers = draws.below(13, SIZES, hidden) + 4
+def _scaled(draws: Draws, hidden: int, *, least: int, count: int) -> Floats:
+    """±2^k (1 + N/10) with so many k from the least up."""
+    powers = draws.below(count, SIZES, hidden) + least
     near = 1.0 + 0.1 * draws.normal(GAIN, hidden)
     return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(near, powers.astype(np.int32))
 
@@ -95,8 +84,11 @@ gains: Table[Vector] = Table(
             lambda draws, hidden: 2.0**-10 * (1.0 + 0.1 * draws.normal(GAIN, hidden)),
         ),
         Vector("powers-of-two", "±2^k with k from −3 to 3: exact in every format", _powers),
-        Vector("many-sizes", "±2^k (1 + N/10) with k from −24 to 3", _many_sizes),
-        Vector("huge", "±2^k (1 + N/10) with k from 4 to 16", _huge),
+        Vector(
+            "many-sizes", "±2^k (1 + N/10) with k from −24 to 3",
+            partial(_scaled, least=-24, count=28),
+        ),
+        Vector("huge", "±2^k (1 + N/10) with k from 4 to 16", partial(_scaled, least=4, count=13)),
         Vector("zero", "0", lambda _draws, hidden: np.zeros(hidden)),
     ],
 )  # fmt: skip

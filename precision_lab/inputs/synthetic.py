@@ -23,9 +23,8 @@ from precision_lab.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
+    from precision_lab.arithmetic import Floats
 
-    Array = NDArray[np.float64]
 
 # What is drawn for one purpose does not change with another.
 VALUES, PLACES, SIGNS = range(3)
@@ -35,19 +34,10 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class FamilyRequest:
     """What a family is asked for: a shape, a seed, and what some families relate to.
 
-    Parameters
-    ----------
-    draws
-        The source of randomness.
-    rows, hidden
-        The shape.
-    format
-        For families that lie somewhere in a format's range.
-    eps
-        For families that lie near its root.
+    `format` is for families that lie in a format's range, `eps` for those that lie near its root.
     """
 
     draws: Draws
@@ -61,11 +51,11 @@ class Request:
         """[rows, hidden]."""
         return self.rows, self.hidden
 
-    def normal(self) -> Array:
+    def normal(self) -> Floats:
         """Standard normal values; the families built on them share them."""
         return self.draws.normal(VALUES, *self.shape)
 
-    def uniform(self) -> Array:
+    def uniform(self) -> Floats:
         """Uniform values on (0, 1)."""
         return self.draws.uniform(VALUES, *self.shape)
 
@@ -76,34 +66,23 @@ class Family:
 
     Parameters
     ----------
-    name, description
-        What it is, in one line.
     make
         The rule: a request and the parameters to [rows, hidden] float64.
-    parameters
-        Their names and default values.
-    limits
-        The least and the largest value of those parameters that have such.
+    parameters, limits
+        Their names and default values; the least and the largest value of those that have such.
     needs_format
         Whether the values lie somewhere in a format's range.
     """
 
     name: str
     description: str
-    make: Callable[..., Array]
+    make: Callable[..., Floats]
     parameters: Mapping[str, float] = field(default_factory=dict)
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     needs_format: bool = False
 
     def check(self, parameters: Mapping[str, float]) -> dict[str, float]:
-        """All parameters: those given, checked, and the default values of the others.
-
-        Raises
-        ------
-        InputError
-            For a parameter that the family does not have, or that is no finite number within its
-            limits.
-        """
+        """All parameters: those of the caller, checked, and the default values of the others."""
         for name in parameters:
             if name not in self.parameters:
                 choices = self.parameters or ["(none)"]
@@ -123,7 +102,7 @@ def make_inputs(
     format: Format | str | None = None,
     eps: float = 1e-6,
     **parameters: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Make rows of a family, before they are rounded to any format.
 
     Parameters
@@ -158,7 +137,7 @@ def make_inputs(
     (2, 3)
     """
     row = families.find(family)
-    request = Request(
+    request = FamilyRequest(
         draws=Draws(whole("seed", seed, 0, 2**64 - 1)),
         rows=whole("rows", rows, 0, MOST),
         hidden=whole("hidden", hidden, 1, MOST),
@@ -171,8 +150,8 @@ def make_inputs(
     with np.errstate(over="ignore", invalid="ignore"):
         x = row.make(request, **checked)
     if not np.isfinite(x).all():
-        told = ", ".join(f"{name}={value:g}" for name, value in checked.items())
-        raise InputError(f"family {row.name!r} leaves float64's range with {told}")
+        values = ", ".join(f"{name}={value:g}" for name, value in checked.items())
+        raise InputError(f"family {row.name!r} leaves float64's range with {values}")
     return x
 
 
@@ -186,14 +165,16 @@ def _number(name: str, value: object, limits: tuple[float, float]) -> float:
     return float(value)
 
 
-def _one_outlier(r: Request, scale: float, magnitude: float) -> Array:
+def _one_outlier(r: FamilyRequest, scale: float, magnitude: float) -> Floats:
     x = scale * r.normal()
     places = r.draws.below(r.hidden, PLACES, r.rows)
     x[np.arange(r.rows), places] = magnitude * r.draws.signs(SIGNS, r.rows)
     return x
 
 
-def _massive(r: Request, scale: float, magnitude: float, channels: float, every: float) -> Array:
+def _massive(
+    r: FamilyRequest, scale: float, magnitude: float, channels: float, every: float
+) -> Floats:
     if channels % 1 or every % 1:
         raise InputError(f"channels={channels:g} and every={every:g}: give whole numbers")
     x = scale * r.normal()
@@ -203,18 +184,18 @@ def _massive(r: Request, scale: float, magnitude: float, channels: float, every:
     return x
 
 
-def _near_zero(r: Request, ratio: float) -> Array:
+def _near_zero(r: FamilyRequest, ratio: float) -> Floats:
     x = r.normal()
-    rms: Array = np.sqrt(tree_sum(x * x) / r.hidden)
+    rms: Floats = np.sqrt(tree_sum(x * x) / r.hidden)
     return x * (ratio * math.sqrt(r.eps) / rms)[:, np.newaxis]
 
 
-def _alternating(r: Request, scale: float, spread: float) -> Array:
-    signs: Array = np.where(np.arange(r.hidden) % 2 == 0, 1.0, -1.0)
+def _alternating(r: FamilyRequest, scale: float, spread: float) -> Floats:
+    signs: Floats = np.where(np.arange(r.hidden) % 2 == 0, 1.0, -1.0)
     return signs * (scale * (1.0 + spread * (2.0 * r.uniform() - 1.0)))
 
 
-def _near_largest(r: Request, low: float) -> Array:
+def _near_largest(r: FamilyRequest, low: float) -> Floats:
     magnitude = r.format.largest * (low + (1.0 - low) * r.uniform())
     return r.draws.signs(SIGNS, *r.shape) * magnitude
 

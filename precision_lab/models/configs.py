@@ -10,13 +10,12 @@ Source: the configuration files of transformers 5.24.0.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError, the_nearest
-from precision_lab.files import named, read_object
+from precision_lab.files import check_path, prefix_path, read_object
 from precision_lab.models.types import COMPOSITE, ModelType, model_types
 from precision_lab.norm import norms
 from precision_lab.numbers import formats
@@ -31,50 +30,29 @@ WIDEST = 2**24
 """Elements of the widest row that a config may name."""
 
 EPS_KEYS = {
-    "rms_norm_eps": "rms",
-    "rms_norm_epsilon": "rms",
-    "rmsnorm_eps": "rms",
-    "rmsnorm_epsilon": "rms",
-    "rms_eps": "rms",
-    "layer_norm_eps": "layer",
-    "layer_norm_epsilon": "layer",
-    "layernorm_eps": "layer",
-    "layernorm_epsilon": "layer",
-    "ln_eps": "layer",
-    "ln_epsilon": "layer",
-    "norm_eps": "",
-    "norm_epsilon": "",
-    "variance_epsilon": "",
-    "epsilon": "",
-    "eps": "",
-}
+    **dict.fromkeys(
+        ("rms_norm_eps", "rms_norm_epsilon", "rmsnorm_eps", "rmsnorm_epsilon", "rms_eps"), "rms"
+    ),
+    **dict.fromkeys(
+        ("layer_norm_eps", "layer_norm_epsilon", "layernorm_eps", "layernorm_epsilon", "ln_eps",
+         "ln_epsilon"), "layer"
+    ),
+    **dict.fromkeys(("norm_eps", "norm_epsilon", "variance_epsilon", "epsilon", "eps"), ""),
+}  # fmt: skip
 """Spellings of eps, and the norm that each speaks of; "" where it speaks of none."""
 
 SIZE_KEYS = (
-    "hidden_size",
-    "d_model",
-    "n_embd",
-    "n_embed",
-    "dim",
-    "model_dim",
-    "embed_dim",
-    "hidden_sizes",
+    "hidden_size", "d_model", "n_embd", "n_embed", "dim", "model_dim", "embed_dim", "hidden_sizes",
     "hidden_dim",
-)
+)  # fmt: skip
 """Spellings of the hidden size, the surest first: ``hidden_dim`` is in some the width inside."""
 
 HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 
 TEXT_KEYS = (
-    "text_config",
-    "llm_config",
-    "language_config",
-    "language_model_config",
-    "text_model_config",
-    "text_cfg",
-    "thinker_config",
-    "decoder",
-)
+    "text_config", "llm_config", "language_config", "language_model_config", "text_model_config",
+    "text_cfg", "thinker_config", "decoder",
+)  # fmt: skip
 """Keys under which a config holds that of its text model."""
 
 
@@ -84,28 +62,21 @@ class ModelConfig:
 
     Parameters
     ----------
-    path
-        The config's file.
-    model
-        The model's name: its folder's, or the file's without its ending.
+    path, model
+        The config's file; the model's name: its folder's, or the file's without its ending.
     model_type
         As the config has it, "" where it has none.
-    norm
-        The name of a row of `norms`.
-    plan
-        The name of a row of `plans` that the model's code follows, "" where unknown.
-    eps
-        As configured, or as the model's code fixes it; None where the key is missing.
-    eps_key
-        The key that eps was read from, as ``text_config.rms_norm_eps``; "" where from none.
-    hidden_size
-        The width of the model's norms.
-    other_sizes
-        Widths of further norms by what they norm: ``qk`` one head of query and key, ``q_lora`` …
-    dtype
-        The full name of the format that weights are stored in, "" where unknown.
-    unknown_dtype
-        What the config calls that format where none of this name is known.
+    norm, plan
+        The names of rows of `norms` and `plans` that the model's code follows; "" where unknown.
+    eps, eps_key
+        As configured, or as the model's code fixes it, None where the key is missing; and the key
+        that it was read from, as ``text_config.rms_norm_eps``.
+    hidden_size, other_sizes
+        The width of the model's norms; widths of further norms by what they norm: ``qk`` one head
+        of query and key, ``q_lora`` …
+    dtype, unknown_dtype
+        The full name of the format that weights are stored in; what the config calls it where none
+        of this name is known.
     default_eps
         What transformers takes where the key is missing; None where unknown.
     weight_offset
@@ -131,7 +102,7 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
-class _Part:
+class ConfigPart:
     """One model of a config: the keys that lead to it, its own keys, and what it has of eps."""
 
     prefix: str
@@ -148,31 +119,25 @@ class _Part:
 
 
 def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConfig:
-    """Read the config of a model.
+    """Read the config of a model: a JSON file, or a folder with ``config.json``.
 
-    Parameters
-    ----------
-    path
-        A JSON file, or a folder with ``config.json``.
-    norm
-        The name of a row of `norms`, for a config that does not tell; None reads it from there.
+    `norm` names a row of `norms`, for a config that does not say; None reads it from there.
 
     Raises
     ------
     InputError
-        If the file can't be read, is not a config, tells of no norm or of several eps that
-        disagree, or if eps is no finite number from 0 to 1. An eps of 0 is read.
+        If the file can't be read, is not a config, names no norm or several eps that disagree, or
+        if eps is no finite number from 0 to 1. An eps of 0 is read.
     """
     path = _file(Path(path))
     found = read_object(path, limit=CONFIG_LIMIT)
-    with named(path):
+    with prefix_path(path):
         return _config(path, found, norm)
 
 
 def _file(path: Path) -> Path:
     """The config's file, which is in the folder where a folder is given."""
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+    check_path(path)
     try:
         if not path.is_dir() or (path / CONFIG).exists():
             return path / CONFIG if path.is_dir() else path
@@ -188,18 +153,18 @@ def _file(path: Path) -> Path:
 
 def _config(path: Path, found: dict[str, Any], norm: str | None) -> ModelConfig:
     parts = list(_parts(found, "", ""))
-    given = {key: value for part in parts for key, value in part.eps().items()}
-    if len(set(given.values())) > 1:
-        first = next(iter(given))
-        other = next(key for key in given if given[key] != given[first])
+    every_eps = {key: value for part in parts for key, value in part.eps().items()}
+    if len(set(every_eps.values())) > 1:
+        first = next(iter(every_eps))
+        other = next(key for key in every_eps if every_eps[key] != every_eps[first])
         raise InputError(
-            f"{first} = {given[first]!r} and {other} = {given[other]!r} disagree:"
+            f"{first} = {every_eps[first]!r} and {other} = {every_eps[other]!r} disagree:"
             " leave the one that the model was trained with"
         )
-    part = _speaker(parts)
+    part = _primary_part(parts)
     row = model_types.get(part.type)
-    told = norms[norm].name if norm is not None else _norm(part, row)
-    own = row if row is not None and row.norm == told else None
+    name = norms[norm].name if norm is not None else _norm(part, row)
+    same_norm = row is not None and row.norm == name
     key, eps = next(iter(part.eps().items()), ("", None))
     if row is not None and not row.eps_key:
         if eps is not None and eps != row.eps_default:
@@ -209,51 +174,42 @@ def _config(path: Path, found: dict[str, Any], norm: str | None) -> ModelConfig:
         key, eps = "", row.eps_default
     top = parts[0].keys
     base = top.get("_name_or_path")
+    hidden = _hidden(part, row)
+    other_sizes = _other_sizes(part, row, hidden)
+    dtype = _dtype(part.keys) or _dtype(top)
     return ModelConfig(
-        path=path,
-        model=_model(path),
-        model_type=part.type,
-        norm=told,
-        plan=own.plan if own else "",
-        eps=eps,
-        eps_key=key,
-        hidden_size=(hidden := _hidden(part, row)),
-        other_sizes=_others(part, row, hidden),
-        dtype=(dtype := _dtype(part.keys) or _dtype(top)),
+        path=path, model=_model(path), model_type=part.type, norm=name,
+        plan=row.plan if row and same_norm else "", eps=eps, eps_key=key, hidden_size=hidden,
+        other_sizes=other_sizes, dtype=dtype,
         unknown_dtype="" if dtype else _dtype_text(part.keys) or _dtype_text(top),
         default_eps=row.eps_default if row else None,
-        weight_offset=own.weight_offset if own else 0.0,
+        weight_offset=row.weight_offset if row and same_norm else 0.0,
         base=base if isinstance(base, str) else "",
-    )
+    )  # fmt: skip
 
 
-def _parts(found: dict[str, Any], prefix: str, inherited: str) -> Iterator[_Part]:
+def _parts(found: dict[str, Any], prefix: str, inherited: str) -> Iterator[ConfigPart]:
     """The config and those it holds, from the top down."""
     type = found.get("model_type") or inherited
     if not isinstance(type, str):
         raise InputError(f"{prefix}model_type is {str(type)[:40]!r}, not a name such as 'llama'")
     inner = COMPOSITE.get(type, "")
     # Old configs call the text model by the whole's name, or keep its keys beside the others'.
-    whole = any(isinstance(found.get(key), dict) for key in TEXT_KEYS)
-    yield _Part(prefix, found, type if whole else inner or type)
+    nested = any(isinstance(found.get(key), dict) for key in TEXT_KEYS)
+    yield ConfigPart(prefix, found, type if nested else inner or type)
     for key in TEXT_KEYS:
         if isinstance(found.get(key), dict):
             yield from _parts(found[key], f"{prefix}{key}.", inner)
 
 
-def _speaker(parts: list[_Part]) -> _Part:
+def _primary_part(parts: list[ConfigPart]) -> ConfigPart:
     """The part that tells most: eps beside a known type, eps, a known type, a key without eps."""
-    return max(
-        parts,
-        key=lambda part: (
-            bool(part.eps()),
-            part.type in model_types,
-            bool(set(part.keys) & set(EPS_KEYS)),
-        ),
-    )
+    return max(parts, key=lambda part: (
+        bool(part.eps()), part.type in model_types, bool(set(part.keys) & set(EPS_KEYS))
+    ))  # fmt: skip
 
 
-def _norm(part: _Part, row: ModelType | None) -> str:
+def _norm(part: ConfigPart, row: ModelType | None) -> str:
     """The norm that the type computes, or that the spelling of eps speaks of."""
     if row is not None:
         return row.norm
@@ -282,13 +238,13 @@ def _eps(key: str, value: Any) -> float:
     if isinstance(value, str):
         raise InputError(f"{key} is the string {value[:40]!r}: write a number without quotes")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{key} is {_shown(value)}, not a number such as 1e-05")
-    if not (math.isfinite(value) if isinstance(value, float) else True) or not 0 <= value <= 1:
-        raise InputError(f"{key} is {_shown(value)}, not a number from 0 to 1 such as 1e-05")
+        raise InputError(f"{key} is {_quote(value)}, not a number such as 1e-05")
+    if not 0 <= value <= 1:
+        raise InputError(f"{key} is {_quote(value)}, not a number from 0 to 1 such as 1e-05")
     return abs(float(value))
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     try:
         text = repr(value)
     except ValueError:
@@ -298,11 +254,11 @@ def _shown(value: Any) -> str:
 
 def _size(key: str, value: Any) -> int:
     if type(value) is not int or not 1 <= value <= WIDEST:
-        raise InputError(f"{key} is {_shown(value)}, not a whole number from 1 to {WIDEST}")
+        raise InputError(f"{key} is {_quote(value)}, not a whole number from 1 to {WIDEST}")
     return value
 
 
-def _hidden(part: _Part, row: ModelType | None) -> int:
+def _hidden(part: ConfigPart, row: ModelType | None) -> int:
     """The hidden size, or that of the config class where its key is missing."""
     for key in SIZE_KEYS:
         value = part.keys.get(key)
@@ -315,7 +271,7 @@ def _hidden(part: _Part, row: ModelType | None) -> int:
     raise InputError(f"it tells of no hidden size, such as {part.prefix}hidden_size = 4096")
 
 
-def _others(part: _Part, row: ModelType | None, hidden: int) -> dict[str, int]:
+def _other_sizes(part: ConfigPart, row: ModelType | None, hidden: int) -> dict[str, int]:
     """The widths of the norms that are not of the hidden size."""
     if row is None:
         return {}
@@ -354,8 +310,8 @@ def _dtype_text(keys: Mapping[str, Any]) -> str:
 
 def _model(path: Path) -> str:
     """The model's name: its repository's in a download cache, its folder's, or the file's."""
-    whole = path.resolve()
-    for folder in whole.parents:
+    resolved = path.resolve()
+    for folder in resolved.parents:
         if folder.name.startswith("models--"):
             return folder.name.removeprefix("models--").replace("--", "/")
-    return whole.parent.name if path.name == CONFIG else path.stem
+    return resolved.parent.name if path.name == CONFIG else path.stem

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError, unknown
-from precision_lab.files import read_chosen, read_object
+from precision_lab.files import check_path, read_chosen, read_object
 from precision_lab.inputs import by_number
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-WHOLE = "model.safetensors"
+SINGLE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 INDEX_LIMIT = 2**25
 """Bytes of the largest index; 92,000 tensors have one of 9 MB."""
@@ -38,9 +38,7 @@ Gains = dict[str, "tuple[NDArray[Any], NDArray[Any] | None]"]
 
 
 def read_gains(path: str | Path) -> Gains:
-    """Read the parameters of a checkpoint's norms.
-
-    Only headers and these parameters are read, so that the files may be of any size.
+    """Read the parameters of a checkpoint's norms, of files of any size: nothing else is read.
 
     Parameters
     ----------
@@ -51,7 +49,7 @@ def read_gains(path: str | Path) -> Gains:
     Returns
     -------
     dict of str to (ndarray, ndarray or None)
-        By the norm's name, in the model's order as far as numbers in names tell it: the weight as
+        By the norm's name, in the model's order as far as numbers in names say it: the weight as
         stored (to which a model may add 1) [hidden], and the bias, None where there is none. Empty
         for a folder that has neither of these files, and where no parameter is a norm's.
 
@@ -63,31 +61,30 @@ def read_gains(path: str | Path) -> Gains:
         each other.
     """
     path = Path(path)
-    if "\0" in str(path):
-        raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+    check_path(path)
     try:
         folder = path.is_dir()
         there = {file.name for file in path.iterdir()} if folder else set()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not folder:
-        return _gains(path, read_chosen(path, _chosen))
-    if WHOLE in there:
-        return _gains(path / WHOLE, read_chosen(path / WHOLE, _chosen))
+        return _gains(path, read_chosen(path, _is_norm_parameter))
+    if SINGLE_FILE in there:
+        return _gains(path / SINGLE_FILE, read_chosen(path / SINGLE_FILE, _is_norm_parameter))
     if INDEX not in there:
         return {}
     tensors: dict[str, NDArray[Any]] = {}
     for shard, names in _shards(path / INDEX, there).items():
-        held: set[str] = set()
+        present: set[str] = set()
 
         def chosen(
-            name: str, shape: tuple[int, ...], names: set[str] = names, held: set[str] = held
+            name: str, shape: tuple[int, ...], names: set[str] = names, present: set[str] = present
         ) -> bool:
-            held.add(name)
-            return name in names and _chosen(name, shape)
+            present.add(name)
+            return name in names and _is_norm_parameter(name, shape)
 
         tensors |= read_chosen(path / shard, chosen)
-        if missing := sorted(names - held):
+        if missing := sorted(names - present):
             raise InputError(f"{path / INDEX} puts {missing[0]!r} in {shard}, which lacks it")
     return _gains(path / INDEX, tensors)
 
@@ -107,20 +104,20 @@ def is_norm(name: str) -> bool:
     return part in PARTS and bool(NORM.fullmatch(owner)) and not OTHER.search(owner)
 
 
-def _chosen(name: str, shape: tuple[int, ...]) -> bool:
+def _is_norm_parameter(name: str, shape: tuple[int, ...]) -> bool:
     return len(shape) == 1 and is_norm(name)
 
 
 def _shards(index: Path, there: set[str]) -> dict[str, set[str]]:
     """The shards that hold parameters of norms, and which."""
-    found = read_object(index, limit=INDEX_LIMIT).get("weight_map")
-    if not isinstance(found, dict) or not found:
+    weight_map = read_object(index, limit=INDEX_LIMIT).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
         raise InputError(f"{index} is no index: it has no weight_map from tensors to files")
     files = sorted(name for name in there if name.endswith(".safetensors"))
     shards: dict[str, set[str]] = {}
-    for name, shard in found.items():
+    for name, shard in weight_map.items():
         shown = repr(shard)[:80]
-        if not isinstance(shard, str) or not _plain(shard):
+        if not isinstance(shard, str) or not _is_file_name(shard):
             raise InputError(f"{index} names the shard {shown}, which is no file of its folder")
         if is_norm(name):
             shards.setdefault(shard, set()).add(name)
@@ -132,7 +129,7 @@ def _shards(index: Path, there: set[str]) -> dict[str, set[str]]:
     return shards
 
 
-def _plain(name: str) -> bool:
+def _is_file_name(name: str) -> bool:
     """Whether this is a file's name, and no path to elsewhere."""
     return bool(re.fullmatch(r"[\w-][\w.-]{0,250}\.safetensors", name, re.ASCII))
 

@@ -28,16 +28,12 @@ class ModelType:
     ----------
     name
         The ``model_type`` of its config.
-    plan
-        The name of a row of `plans` that its norm follows.
+    plan, norm
+        The names of rows of `plans` and `norms` that it follows.
     eps_key
         The config's key of eps; "" where the code fixes eps, whatever the config says.
-    eps_default
-        What is used where the key is missing, or what the code fixes; None where unknown.
-    hidden_default
-        The width of the config class's model; None where unknown.
-    norm
-        The name of a row of `norms`.
+    eps_default, hidden_default
+        What is used where a key is missing, or what the code fixes; None where unknown.
     weight_offset
         What is added to the weight: 1 where the gain is 1 + weight.
     qk
@@ -47,10 +43,6 @@ class ModelType:
         The config class's width of a head; None where it is hidden size over number of heads.
     widths
         Config keys that name the widths of further norms, such as ``q_lora_rank``.
-    source
-        Where the row comes from.
-    note
-        What else is to be known; "" where nothing.
     """
 
     name: str
@@ -82,10 +74,11 @@ def _layer(name: str, eps: float | None, hidden: int | None, **others: Any) -> M
     return ModelType(name=name, norm="layer", eps_default=eps, hidden_default=hidden, **others)
 
 
-LONG = "layer_norm_epsilon"
+EPSILON = "layer_norm_epsilon"
 LORA = ("q_lora_rank", "kv_lora_rank")
 LORA_NOTE = "the norms of width q_lora_rank and kv_lora_rank take their class's 1e-6 instead"
 FIXED = "torch's default, fixed in its code: its config has no key for eps"
+OLMO_NOTE = "fixed in its code, without gain and bias, on x in float32"
 TEXT_NOTE = "query and key are normed without a gain"
 
 model_types: Table[ModelType] = Table(
@@ -114,11 +107,11 @@ model_types: Table[ModelType] = Table(
         _rms("granite", "hf-llama", 1e-6, 4096),
         _rms("smollm3", "hf-llama", 1e-6, 2048),
         _rms("exaone4", "hf-llama", 1e-5, 4096, qk="head"),
-        _rms("mamba", "hf-llama", 1e-5, 768, eps_key=LONG),
-        _rms("mamba2", "hf-llama", 1e-5, 4096, eps_key=LONG),
-        _rms("t5", "hf-t5", 1e-6, 512, eps_key=LONG),
-        _rms("mt5", "hf-t5", 1e-6, 512, eps_key=LONG),
-        _rms("umt5", "hf-t5", 1e-6, 512, eps_key=LONG),
+        _rms("mamba", "hf-llama", 1e-5, 768, eps_key=EPSILON),
+        _rms("mamba2", "hf-llama", 1e-5, 4096, eps_key=EPSILON),
+        _rms("t5", "hf-t5", 1e-6, 512, eps_key=EPSILON),
+        _rms("mt5", "hf-t5", 1e-6, 512, eps_key=EPSILON),
+        _rms("umt5", "hf-t5", 1e-6, 512, eps_key=EPSILON),
         # All in float32, and one cast at the end.
         _rms("gemma", "hf-gemma", 1e-6, 3072, weight_offset=1.0),
         _rms("gemma2", "hf-gemma", 1e-6, 2304, weight_offset=1.0),
@@ -134,7 +127,7 @@ model_types: Table[ModelType] = Table(
         _rms("internlm2", "hf-llama", None, None, source=REMOTE),
         _rms("baichuan", "hf-llama", None, None, source=REMOTE),
         _rms("minicpm", "hf-llama", None, None, source=REMOTE),
-        _rms("qwen", "hf-llama", None, None, eps_key=LONG, source=REMOTE),
+        _rms("qwen", "hf-llama", None, None, eps_key=EPSILON, source=REMOTE),
         _rms("chatglm", "hf-olmo2", None, None, eps_key="layernorm_epsilon", source=REMOTE),
         _layer("orion", None, None, eps_key="rms_norm_eps", source=REMOTE),
         # LayerNorm.
@@ -159,14 +152,14 @@ model_types: Table[ModelType] = Table(
         _layer("clip_vision_model", 1e-5, 768),
         _layer("wav2vec2", 1e-5, 768),
         _layer("hubert", 1e-5, 768),
-        _layer("gpt2", 1e-5, 768, eps_key=LONG),
-        _layer("gpt_neo", 1e-5, 2048, eps_key=LONG),
-        _layer("gptj", 1e-5, 4096, eps_key=LONG),
+        _layer("gpt2", 1e-5, 768, eps_key=EPSILON),
+        _layer("gpt_neo", 1e-5, 2048, eps_key=EPSILON),
+        _layer("gptj", 1e-5, 4096, eps_key=EPSILON),
         _layer("gpt_neox", 1e-5, 6144),
-        _layer("falcon", 1e-5, 4544, eps_key=LONG),
-        _layer("bloom", 1e-5, 64, eps_key=LONG),
-        _layer("mpt", 1e-5, 2048, eps_key=LONG),
-        _layer("rwkv", 1e-5, 4096, eps_key=LONG),
+        _layer("falcon", 1e-5, 4544, eps_key=EPSILON),
+        _layer("bloom", 1e-5, 64, eps_key=EPSILON),
+        _layer("mpt", 1e-5, 2048, eps_key=EPSILON),
+        _layer("rwkv", 1e-5, 4096, eps_key=EPSILON),
         _layer("phi", 1e-5, 2048, qk="qk_layernorm?"),
         _layer("stablelm", 1e-5, 2560, qk="qk_layernorm?"),
         _layer("starcoder2", 1e-5, 3072, eps_key="norm_epsilon"),
@@ -174,13 +167,7 @@ model_types: Table[ModelType] = Table(
         # Two passes in float32 and one cast at the end.
         _layer("cohere", 1e-5, 8192, plan="late", qk="use_qk_norm?"),
         _layer("cohere2", 1e-5, 8192, plan="late"),
-        _layer(
-            "olmo",
-            1e-5,
-            4096,
-            eps_key="",
-            note="fixed in its code, without gain and bias, on x in float32",
-        ),
+        _layer("olmo", 1e-5, 4096, eps_key="", note=OLMO_NOTE),
         _layer("whisper", 1e-5, 384, eps_key="", note=FIXED),
         _layer("opt", 1e-5, 768, eps_key="", note=FIXED),
         _layer("bart", 1e-5, 1024, eps_key="", note=FIXED),

@@ -187,8 +187,7 @@ class Format:
         if mode == "stochastic":
             fraction = _fractions(random_bits, array.shape)
         elif random_bits is not None:
-            message = f"random bits belong to mode 'stochastic', not to {mode!r}"
-            raise InputError(message)
+            raise InputError(f"random bits belong to mode 'stochastic', not to {mode!r}")
         return rounding.round_to(self, array, mode, overflow, fraction)
 
     def cast(
@@ -207,11 +206,10 @@ class Format:
         rounded = self.round(values, mode=mode, overflow=overflow, random_bits=random_bits)
         if not self.nan and (lost := np.isnan(rounded)).any():
             value = np.broadcast_to(np.asarray(values, np.float64), rounded.shape)[lost].flat[0]
-            message = (
+            raise InputError(
                 f"{self.name} has neither NaN nor infinity to hold {value:g}:"
                 " overflow='saturate' gives its largest value"
             )
-            raise InputError(message)
         return self.encode(rounded)
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[Any]:
@@ -223,8 +221,7 @@ class Format:
             For a format without bounds, which no type holds.
         """
         if not self.bounded:
-            message = f"no array type holds {self.name} without its bounds: use round"
-            raise InputError(message)
+            raise InputError(f"no array type holds {self.name} without its bounds: use round")
         # Exact for the format's own values, which is why ml_dtypes may go through float32.
         with np.errstate(all="ignore"):
             narrow = values if self.bits == Float64.itemsize * 8 else values.astype(np.float32)
@@ -248,8 +245,7 @@ class Format:
         values
             Finite values of the format.
         """
-        whole, _ = self._place(np.asarray(values, np.float64), np.float64(0.0))
-        return whole
+        return self._place(np.asarray(values, np.float64), np.float64(0.0))[0]
 
     def from_ordinal(self, ordinals: ArrayLike) -> NDArray[np.float64]:
         """The values at these places: the inverse of `ordinal`."""
@@ -264,12 +260,15 @@ class Format:
     def values(self) -> NDArray[np.float64]:
         """All finite values in order, with a single zero (formats of at most 16 bits)."""
         if self.bits > 16:
-            message = f"{self.name} has too many values to list: formats of 16 bits or fewer do"
-            raise InputError(message)
+            raise InputError(
+                f"{self.name} has too many values to list: formats of 16 bits or fewer do"
+            )
         top = int(self.ordinal(self.largest))
         first = -top if self.signed else (0 if self.zero else 1)
-        found = self.from_ordinal(np.arange(first, top + 1))
-        return found if self.subnormals else found[(np.abs(found) >= self.tiny) | (found == 0)]
+        values = self.from_ordinal(np.arange(first, top + 1))
+        if self.subnormals:
+            return values
+        return np.asarray(values[(np.abs(values) >= self.tiny) | (values == 0)])
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
         """The values of stored codes (unsigned integers), from the facts of the row alone."""
@@ -308,11 +307,11 @@ class Format:
         exact_low
             What `exact` leaves out, to be added to it.
         """
-        whole, _ = self._place(np.asarray(actual, np.float64), np.float64(0.0))
+        place, _ = self._place(np.asarray(actual, np.float64), np.float64(0.0))
         floor, fraction = self._place(np.asarray(exact, np.float64), np.asarray(exact_low))
         # Across zero the ordinals of float64 are up to 2^64 apart: subtract those as float64.
-        across = (whole < 0) != (floor < 0)
-        near = whole - np.where(across, 0, floor)
+        across = (place < 0) != (floor < 0)
+        near = place - np.where(across, 0, floor)
         return near.astype(np.float64) - np.where(across, floor, 0) - fraction
 
     def _place(
@@ -323,12 +322,12 @@ class Format:
         exponent = np.where(values == 0, self.emin, np.maximum(exponent - 1, self.emin))
         scale = -(exponent - self.precision + 1)
         steps = np.ldexp(values, scale)
-        whole = np.trunc(steps)
+        integers = np.trunc(steps)
         binade = (exponent - self.emin).astype(np.int64) << (self.precision - 1)
-        ordinal = whole.astype(np.int64) + np.where(values < 0, -binade, binade)
+        ordinal = integers.astype(np.int64) + np.where(values < 0, -binade, binade)
         # What is left out below a power of two lies in the binade of half the ulp.
         under = (np.abs(significand) == 0.5) & (exponent > self.emin) & (low * significand < 0)
-        return ordinal, (steps - whole) + np.ldexp(low, scale + under)
+        return ordinal, (steps - integers) + np.ldexp(low, scale + under)
 
 
 def _floats(values: ArrayLike) -> NDArray[np.floating[Any]]:
@@ -340,14 +339,14 @@ def _floats(values: ArrayLike) -> NDArray[np.floating[Any]]:
         return array.astype(np.float64)
     if array.dtype.kind in "iu":
         if ((array > WIDEST_INTEGER) | (array < -WIDEST_INTEGER)).any():
-            message = f"integers past 2^53 would be rounded twice: give float64, not {array.dtype}"
-            raise InputError(message)
+            raise InputError(
+                f"integers past 2^53 would be rounded twice: give float64, not {array.dtype}"
+            )
         return array.astype(np.float64)
     short = array.dtype.name.startswith(("float", "bfloat")) and array.dtype.isnative
     if short and np.can_cast(array.dtype, np.float32):
         return array.astype(np.float32)
-    message = f"values of type {array.dtype} cannot be rounded: give float32 or float64"
-    raise InputError(message)
+    raise InputError(f"values of type {array.dtype} cannot be rounded: give float32 or float64")
 
 
 def _fractions(
@@ -355,14 +354,15 @@ def _fractions(
 ) -> NDArray[np.float64]:
     """Random bits as fractions of an ulp in [0, 1), exact."""
     if random_bits is None:
-        message = "mode 'stochastic' needs random_bits: unsigned integers of 8, 16 or 32 bits"
-        raise InputError(message)
+        raise InputError(
+            "mode 'stochastic' needs random_bits: unsigned integers of 8, 16 or 32 bits"
+        )
     bits = np.asarray(random_bits)
     if bits.dtype not in (np.uint8, np.uint16, np.uint32):
-        message = f"random_bits of type {bits.dtype}: give uint8, uint16 or uint32"
-        raise InputError(message)
+        raise InputError(f"random_bits of type {bits.dtype}: give uint8, uint16 or uint32")
     try:
         return np.broadcast_to(np.ldexp(bits.astype(np.float64), -8 * bits.dtype.itemsize), shape)
     except ValueError:
-        message = f"random_bits of shape {bits.shape} do not fit values of shape {shape}"
-        raise InputError(message) from None
+        raise InputError(
+            f"random_bits of shape {bits.shape} do not fit values of shape {shape}"
+        ) from None

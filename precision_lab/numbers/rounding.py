@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from precision_lab.numbers.format import Format
 
+    Floats = NDArray[np.float64]
+    Values = NDArray[np.floating[Any]]
+
 BLOCK = 1 << 14
 """Values a block: its few buffers stay in the second-level cache."""
 
@@ -41,37 +44,31 @@ LIBRARY_CASTS = ("float16", "bfloat16")
 
 
 def round_to(
-    target: Format,
-    values: NDArray[np.floating[Any]],
-    mode: str,
-    overflow: str,
-    fraction: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
+    target: Format, values: Values, mode: str, overflow: str, fraction: Floats | None
+) -> Floats:
     """Round float32 or float64 values to a format, as `Format.round` says."""
     with np.errstate(all="ignore"):
         if target.precision == DOUBLE.precision or (
             target.name == "float32" and target.bounded and values.dtype == np.float32
         ):
             # Every value is one of the format's already.
-            own = values.astype(np.float64)
+            exact = values.astype(np.float64)
             if overflow == "saturate" and target.bounded:
-                own = _saturated(target, own)
-            return own if target.subnormals else _in_range(target, own, own, mode, overflow)
+                exact = _saturate(target, exact)
+            return exact if target.subnormals else _fit_range(target, exact, exact, mode, overflow)
         if mode != "nearest_even" or not target.bounded or not target.subnormals:
-            return _decided(target, values.astype(np.float64), mode, overflow, fraction)
+            return _round_by_integers(target, values.astype(np.float64), mode, overflow, fraction)
         if values.dtype == np.float32 and target.name in LIBRARY_CASTS:
             cast = values.astype(target.dtype).astype(np.float64)
-            return _saturated(target, cast) if overflow == "saturate" else cast
-        return _nearest(target, values, overflow)
+            return _saturate(target, cast) if overflow == "saturate" else cast
+        return _round_by_addition(target, values, overflow)
 
 
-def _saturated(target: Format, rounded: NDArray[np.float64]) -> NDArray[np.float64]:
+def _saturate(target: Format, rounded: Floats) -> Floats:
     return np.clip(rounded, -target.largest, target.largest)
 
 
-def _nearest(
-    target: Format, values: NDArray[np.floating[Any]], overflow: str
-) -> NDArray[np.float64]:
+def _round_by_addition(target: Format, values: Values, overflow: str) -> Floats:
     """Nearest-even by addition, block by block."""
     # The constant must not overflow in the word, and must dwarf the value.
     room = target.emax + 1 + SINGLE.precision - target.precision <= SINGLE.bias
@@ -103,26 +100,22 @@ def _nearest(
             np.copysign(r, x, out=r)
         out[...] = r
         if may_leave or not target.zero:
-            out[...] = _in_range(target, out, x, "nearest_even", overflow)
+            out[...] = _fit_range(target, out, x, "nearest_even", overflow)
     return result.reshape(values.shape)
 
 
-def _decided(
-    target: Format,
-    values: NDArray[np.float64],
-    mode: str,
-    overflow: str,
-    fraction: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
+def _round_by_integers(
+    target: Format, values: Floats, mode: str, overflow: str, fraction: Floats | None
+) -> Floats:
     """Any mode, by an exact integer and rest."""
     exponent = np.frexp(values)[1] - 1
     if target.bounded and target.subnormals:
         exponent = np.maximum(exponent, target.emin)
     quantum = exponent - (target.precision - 1)
     steps = np.where(np.isfinite(values), np.ldexp(values, -quantum), 0.0)
-    whole = np.trunc(steps)
-    rest = np.abs(steps - whole)
-    odd = np.remainder(whole, 2.0) != 0
+    integers = np.trunc(steps)
+    rest = np.abs(steps - integers)
+    odd = np.remainder(integers, 2.0) != 0
     match mode:
         case "nearest_even":
             away = (rest > 0.5) | ((rest == 0.5) & odd)
@@ -139,23 +132,18 @@ def _decided(
         case _:
             # 1 - fraction is exact; rest + fraction would not be.
             away = rest >= 1.0 - (0.0 if fraction is None else fraction)
-    rounded = np.ldexp(whole + np.copysign(away, values), quantum)
+    rounded = np.ldexp(integers + np.copysign(away, values), quantum)
     rounded = np.where(np.isfinite(values), np.copysign(rounded, values), values)
-    return _in_range(target, rounded, values, mode, overflow)
+    return _fit_range(target, rounded, values, mode, overflow)
 
 
-def _in_range(
-    target: Format,
-    rounded: NDArray[np.float64],
-    values: NDArray[np.float64],
-    mode: str,
-    overflow: str,
-) -> NDArray[np.float64]:
+def _fit_range(target: Format, rounded: Floats, values: Floats, mode: str, overflow: str) -> Floats:
     """Bring rounded values into the format's range: overflow, flushing, zeros and signs."""
     if target.bounded:
         over = np.abs(rounded) > target.largest
         if over.any():
-            rounded = np.where(over, _overflowed(target, rounded, values, mode, overflow), rounded)
+            past = _past_largest(target, rounded, values, mode, overflow)
+            rounded = np.where(over, past, rounded)
     if target.bounded and not target.subnormals:
         rounded = np.where(np.abs(rounded) < target.tiny, np.copysign(0.0, rounded), rounded)
     if not target.zero:
@@ -171,13 +159,9 @@ def _in_range(
     return rounded
 
 
-def _overflowed(
-    target: Format,
-    rounded: NDArray[np.float64],
-    values: NDArray[np.float64],
-    mode: str,
-    overflow: str,
-) -> NDArray[np.float64]:
+def _past_largest(
+    target: Format, rounded: Floats, values: Floats, mode: str, overflow: str
+) -> Floats:
     """What stands for a value past the largest."""
     largest = np.copysign(target.largest, rounded)
     if overflow == "saturate":

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from conftest import optional
 
-from precision_lab.inputs.recorded import read_capture
+from precision_lab.inputs.capture import read_capture
 
 MODELS = """
 import torch

@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 from precision_lab import InputError, formats, plans
 from precision_lab.eps.advice import recommend_eps
 from precision_lab.eps.departures import Departures
-from precision_lab.eps.evidence import assumed, check_held, seen, together
+from precision_lab.eps.evidence import (
+    assumed_evidence,
+    check_range,
+    describe_evidence,
+    recorded_evidence,
+)
 from precision_lab.eps.exact_rows import ExactRow, exact_deviations, exact_row
-from precision_lab.eps.interval import Bound, interval
+from precision_lab.eps.interval import Bound, safe_interval
 from precision_lab.eps.lost_rows import Losses
-from precision_lab.eps.representable import effective, grid_of
+from precision_lab.eps.representable import effective_eps, eps_grid
 
 PLACES = ("inside", "outside", "outside_root", "both", "max", "sum", "missing")
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
@@ -26,7 +31,7 @@ TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
 
 def departures(case, plan):
     """The code under test for a case."""
-    evidence = seen(
+    evidence = recorded_evidence(
         "norm", case.norm, case.x[:-1], case.weight, case.bias, format=case.format,
         offset=case.offset,
     )  # fmt: skip
@@ -76,7 +81,7 @@ def test_a_row_departs_where_integers_say_so(found):
     case, place, other = found
     plan = plans["all-low"].replace(eps_place=place)
     _, moved, settled = departures(case, plan)
-    e = float(grid_of(settled).becomes(other))
+    e = float(eps_grid(settled).round(other))
     assume(np.isfinite(e))
     sides = [side(case, row, e, place) for row in rows_of(case)]
     assume(None not in sides)
@@ -90,12 +95,12 @@ def test_the_ends_by_bisection_are_the_ends_of_what_is_harmless(found):
     case, place, _ = found
     plan = plans["all-low"].replace(eps_place=place)
     _, moved, settled = departures(case, plan)
-    grid = grid_of(settled)
-    ends = interval(grid, [Bound("low", moved.low)], [Bound("high", moved.high)])
+    grid = eps_grid(settled)
+    ends = safe_interval(grid, [Bound("low", moved.low)], [Bound("high", moved.high)])
     rows = rows_of(case)
 
     def sides(at):
-        answers = {side(case, row, float(grid.becomes(grid.value(at))), place) for row in rows}
+        answers = {side(case, row, float(grid.round(grid.value(at))), place) for row in rows}
         assume(None not in answers)
         return answers
 
@@ -122,11 +127,11 @@ def test_every_value_of_float16_is_judged_as_integers_judge_it(norm):
     bias = None if norm == "rms" else [0.1, -0.2, 0.0, 0.3]
     case = case_of(norm, "float16", ROWS, eps=1e-4, weight=[1.0, 0.5, 2.0, -1.5], bias=bias)
     _, moved, settled = departures(case, plans["all-low"])
-    grid = grid_of(settled)
+    grid = eps_grid(settled)
     rows = rows_of(case)
     places = range(0, grid.top + 1, 1)
     # Far from the ends all answers are alike; near them every value is asked, beyond every 16th.
-    ends = interval(grid, [Bound("low", moved.low)], [Bound("high", moved.high)])
+    ends = safe_interval(grid, [Bound("low", moved.low)], [Bound("high", moved.high)])
     assert not ends.empty
     asked = [k for k in places
              if k % 16 == 0 or min(abs(k - ends.lo), abs(k - ends.hi)) < 600]  # fmt: skip
@@ -148,7 +153,7 @@ def test_every_value_is_safe_or_not_as_the_emulated_plan_says(format, plan):
     case = case_of("rms", format, ROWS, eps=1e-4, weight=[1.0, 0.5, 2.0, -1.5], plan=plan)
     evidence, _, settled = departures(case, plans[plan])
     losses = Losses(evidence, plans[plan], reference=case.eps)
-    grid = grid_of(settled)
+    grid = eps_grid(settled)
     own = formats[format]
     values = own.values()
     values = values[values >= 0]
@@ -159,7 +164,7 @@ def test_every_value_is_safe_or_not_as_the_emulated_plan_says(format, plan):
     for eps in values.tolist():
         found = losses.lost(float(eps))
         actual.append(bool(found.low.any()) or bool(found.high.any() and not np.isfinite(
-            own.round(grid.becomes(eps) + losses.evidence.squares().max()))))  # fmt: skip
+            own.round(grid.round(eps) + losses.evidence.squares().max()))))  # fmt: skip
     assert [] == wrong(expected, actual)
 
 
@@ -191,7 +196,7 @@ def test_real_rows_of_an_assumed_size_never_depart_within_the_interval():
     advice = recommend_eps(
         norm="rms", hidden_size=64, eps=1e-5, format="float16", plan="late", rms=(0.1, 4.0)
     )
-    rows = assumed("norm", "rms", 64, format="float16", sizes=(0.1, 4.0))
+    rows = assumed_evidence("norm", "rms", 64, format="float16", sizes=(0.1, 4.0))
     case = Case("rms", rows.x, None, None, "float16", "late", 1e-5)
     assert [[], []] == [departs_in(case, eps).tolist() for eps in advice.interval]
 
@@ -212,12 +217,12 @@ def test_a_tie_is_no_departure():
     # ms + c = 1 and ms + e = 4/9: r goes from 1 to 3/2.
     row = ExactRow(Fraction(1, 3), Fraction(1), 4, move=Fraction(1, 2))
     tie = Fraction(1, 9)
-    assert not row._compared(row.square + tie, low=True)
-    assert row._compared(row.square + tie - Fraction(1, 10**30), low=True)
+    assert not row._compare_rationals(row.square + tie, low=True)
+    assert row._compare_rationals(row.square + tie - Fraction(1, 10**30), low=True)
     high = ExactRow(Fraction(1, 3), Fraction(1), 4, move=Fraction(1, 3))
     edge = Fraction(9, 4)
-    assert not high._compared(edge, low=False)
-    assert high._compared(edge + Fraction(1, 10**30), low=False)
+    assert not high._compare_rationals(edge, low=False)
+    assert high._compare_rationals(edge + Fraction(1, 10**30), low=False)
 
 
 def test_a_tie_with_eps_outside_the_root_is_no_departure():
@@ -245,9 +250,9 @@ def test_a_constant_row_of_a_layer_norm_never_departs():
 def test_scaling_rows_first_rounds_eps_scaled():
     """Where float16 rows are scaled by 2^-8, 1e-3 vanishes; where rows are small, nothing does."""
     plan = plans["all-low"].replace(prescale="constant").formats_for("float16", "float16")
-    assert [0.0] == effective(plan, 1e-3, np.array([1.0])).tolist()
+    assert [0.0] == effective_eps(plan, 1e-3, np.array([1.0])).tolist()
     plan = plan.replace(prescale="row_max")
-    large, small = effective(plan, 1e-3, np.array([1e4, 0.01])).tolist()
+    large, small = effective_eps(plan, 1e-3, np.array([1e4, 0.01])).tolist()
     assert 0.0 == large
     assert small == pytest.approx(1e-3, rel=2**-11)
 
@@ -256,28 +261,28 @@ def test_a_range_that_is_none_is_refused():
     """Sizes are positive and in order."""
     for sizes in ((0.0, 1.0), (2.0, 1.0), (1.0, np.inf), (1.0, 1e300)):
         with pytest.raises(InputError, match="no range of sizes"):
-            assumed("norm", "rms", 8, format="float16", sizes=sizes)
+            assumed_evidence("norm", "rms", 8, format="float16", sizes=sizes)
 
 
 def test_a_format_that_holds_no_row_is_refused():
     """And says how far the rows reach."""
     with pytest.raises(InputError, match=r"float8_e4m3fn holds no row .* reach 1000"):
-        check_held([seen("norm", "rms", np.full((2, 4), 1000.0), None, None,
+        check_range([recorded_evidence("norm", "rms", np.full((2, 4), 1000.0), None, None,
                          format="float8_e4m3fn")])  # fmt: skip
     with pytest.raises(InputError, match="float8_e8m0fnu has no zero"):
-        seen("norm", "rms", np.ones((2, 4)), None, None, format="float8_e8m0fnu")
+        recorded_evidence("norm", "rms", np.ones((2, 4)), None, None, format="float8_e8m0fnu")
 
 
 def test_rows_past_the_format_are_told_from_rows_that_were_no_numbers():
     """One of each; a layer of none, or of none but NaN, gets rows assumed."""
     x = np.ones((4, 4), np.float32)
     x[1, 0], x[2, 1], x[3, 2] = 1e6, np.nan, np.inf
-    rows = seen("norm", "rms", x, None, None, format="float16")
-    assert (1, 1, 1e6, 2) == (rows.rows, rows.overflowing, rows.reach, rows.strange)
+    rows = recorded_evidence("norm", "rms", x, None, None, format="float16")
+    assert (1, 1, 1e6, 2) == (rows.rows, rows.overflowing, rows.reach, rows.nonfinite)
     for none in (x[:0], x[2:]):
-        rows = seen("norm", "rms", none, None, None, format="float16")
+        rows = recorded_evidence("norm", "rms", none, None, None, format="float16")
         assert rows.sizes is not None
-        assert (0, len(none)) == (rows.overflowing, rows.strange)
-    assert "2 rows left out, which hold NaN or infinity already" in together([rows])
+        assert (0, len(none)) == (rows.overflowing, rows.nonfinite)
+    assert "2 rows left out, which hold NaN or infinity already" in describe_evidence([rows])
     with pytest.raises(InputError, match="holds NaN"):
-        seen("norm", "rms", x[:1], x[2], None, format="float16")
+        recorded_evidence("norm", "rms", x[:1], x[2], None, format="float16")

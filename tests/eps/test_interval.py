@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from precision_lab import Capture, Layer, captures, emulate, formats, plans
 from precision_lab.eps.advice import recommend_eps
-from precision_lab.eps.interval import Bound, interval
-from precision_lab.eps.representable import Grid, grid_of
+from precision_lab.eps.interval import Bound, safe_interval
+from precision_lab.eps.representable import EpsGrid, eps_grid
 
-TOY = Grid(formats["float8_e5m2"], (formats["float32"], formats["float8_e5m2"]))
+TOY = EpsGrid(formats["float8_e5m2"], (formats["float32"], formats["float8_e5m2"]))
 
 
 @given(st.integers(-1, 124), st.integers(-1, 124), st.integers(-3, 130), st.integers(-3, 130))
@@ -24,7 +24,7 @@ def test_bisection_finds_what_a_walk_finds(low, high, hint, other):
     highs = [Bound("high", lambda e: TOY.place(e) >= high)]
     hints = {"below: low": hint, "above: high": other}
     free = [k for k in range(TOY.top + 1) if low < k < high]
-    found = interval(TOY, lows, highs, hints=hints)
+    found = safe_interval(TOY, lows, highs, hints=hints)
     if not free:
         assert found.empty
     else:
@@ -36,10 +36,10 @@ def test_bisection_finds_what_a_walk_finds(low, high, hint, other):
 def test_the_top_of_a_grid_stays_finite_on_its_way():
     """bfloat16 reaches farther than float16: a sum in float16 ends the grid at 65280."""
     plan = plans["late"].replace(eps_format="bfloat16", sum_format="float16")
-    grid = grid_of(plan.formats_for("float16", "float16"))
+    grid = eps_grid(plan.formats_for("float16", "float16"))
     assert "bfloat16" == grid.format.name
-    assert 65280.0 == grid.value(grid.top) == float(grid.becomes(grid.value(grid.top)))
-    assert math.isinf(float(grid.becomes(grid.value(grid.top + 1))))
+    assert 65280.0 == grid.value(grid.top) == float(grid.round(grid.value(grid.top)))
+    assert math.isinf(float(grid.round(grid.value(grid.top + 1))))
 
 
 @pytest.mark.parametrize(("eps_format", "sum_format"), [("bfloat16", "float16"),

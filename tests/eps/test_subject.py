@@ -77,7 +77,7 @@ def test_the_offset_of_weights_holds_unless_another_is_told():
     """The model's own, then the capture's, then the one that was asked for."""
 
     def offset(model, rows, **asked):
-        return subject(model, activations=rows, **asked).given.offset
+        return subject(model, activations=rows, **asked).model.offset
 
     wide = {"norm": "rms", "hidden_size": 3584, "eps": 1e-6}
     assert 1.0 == offset("Gemma-2-9B", seen(3584))

@@ -84,7 +84,5 @@ def test_importing_the_inputs_reads_no_capture():
     """The files are read when first asked for, not at import."""
     import subprocess
 
-    script = (
-        "import sys, precision_lab.inputs.packaged as p; sys.exit(p._loaded.cache_info().misses)"
-    )
+    script = "import sys, precision_lab.inputs.packaged as p; sys.exit(p._load.cache_info().misses)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

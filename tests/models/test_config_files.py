@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from model_folders import LLAMA, trouble
 
 from precision_lab.exceptions import InputError
-from precision_lab.files.opening import DEPTH_LIMIT
+from precision_lab.files.reading import DEPTH_LIMIT
 from precision_lab.models.configs import (
     CONFIG_LIMIT,
     EPS_KEYS,

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from precision_lab.exceptions import InputError
+from precision_lab.inputs.capture import Capture, Layer, write_capture
 from precision_lab.inputs.packaged import captures
 from precision_lab.inputs.parameters import make_gain
-from precision_lab.inputs.recorded import Capture, Layer, write_capture
 from precision_lab.sweeps.execution import run
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.measurement import made_tensors, measure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.inputs.recorded import Capture, read_capture, write_capture
+from precision_lab.inputs.capture import Capture, read_capture, write_capture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

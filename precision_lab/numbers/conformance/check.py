@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.exceptions import InputError, unknown
-from precision_lab.numbers.conformance.decision_points import SEED, SOURCES, expected, points, same
+from precision_lab.numbers.conformance.decision_points import (
+    SEED,
+    SOURCES,
+    expected,
+    points,
+    same_values,
+)
 from precision_lab.numbers.conformance.judge import Fault, diagnose, judge
 from precision_lab.numbers.conformance.libraries import deviations
-from precision_lab.numbers.conformance.report import Check, ConformanceReport, Known
+from precision_lab.numbers.conformance.report import (
+    ConformanceCheck,
+    ConformanceReport,
+    KnownDeviation,
+)
 from precision_lab.numbers.format import MODES, OVERFLOW_POLICIES
 from precision_lab.numbers.table import formats
 from precision_lab.processes import (
@@ -41,13 +51,10 @@ NO_BITS: Bits = (None, np.zeros(()))
 
 
 def conformance(
-    function: Rounding | str | None = None,
-    *,
-    formats: Sequence[str | Format] | None = None,
-    modes: Sequence[str] | None = None,
-    sources: Sequence[str] = SOURCES,
-) -> ConformanceReport:
-    """Hold a rounding function to every decision point of every format.
+    function: Rounding | str | None = None, *, formats: Sequence[str | Format] | None = None,
+    modes: Sequence[str] | None = None, sources: Sequence[str] = SOURCES,
+) -> ConformanceReport:  # fmt: skip
+    """Check a rounding function at every decision point of every format.
 
     Parameters
     ----------
@@ -80,67 +87,58 @@ def conformance(
     check_arithmetic()
     _check_names("source", sources, SOURCES)
     _check_names("rounding mode", modes or (), MODES)
-    pairs = [(row, source) for row in _rows(formats) for source in sources]
+    pairs = [(row, source) for row in _formats(formats) for source in sources]
     if not pairs or (modes is not None and not modes):
-        message = "nothing to check: name a format, a source and a mode, or leave them out"
-        raise InputError(message)
+        raise InputError("nothing to check: name a format, a source and a mode, or leave them out")
     if function is None:
-        own = (_own_checks(row, source, modes or MODES) for row, source in pairs)
-        checks = tuple(check for each in own for check in each)
+        checks = tuple(
+            check
+            for row, source in pairs
+            for check in _check_own_rounding(row, source, modes or MODES)
+        )
         return ConformanceReport(function="", checks=checks, versions=_versions())
     if "stochastic" in (modes or ()):
-        message = "a function cannot be held to mode 'stochastic': it is told no random bits"
-        raise InputError(message)
-    return _hold(function, pairs, modes or ("nearest_even",), all_named=formats is not None)
+        raise InputError(
+            "a function cannot be held to mode 'stochastic': it is told no random bits"
+        )
+    return _check_named(function, pairs, modes or ("nearest_even",), all_named=formats is not None)
 
 
-def _hold(
-    function: Rounding | str,
-    pairs: Sequence[tuple[Format, str]],
-    modes: Sequence[str],
-    *,
+def _check_named(
+    function: Rounding | str, pairs: Sequence[tuple[Format, str]], modes: Sequence[str], *,
     all_named: bool,
-) -> ConformanceReport:
-    """Hold a function to the points of each format and source that it takes."""
+) -> ConformanceReport:  # fmt: skip
+    """Check a function at the points of each format and source that it takes."""
     if isinstance(function, str):
         # What it imports when it is called is found where it was when it was loaded.
         with findable(function.rpartition(":")[0]):
-            return _held(load(function), function, pairs, modes, all_named=all_named)
-    return _held(function, _name(function), pairs, modes, all_named=all_named)
+            return _check_function(load(function), function, pairs, modes, all_named=all_named)
+    return _check_function(function, _name(function), pairs, modes, all_named=all_named)
 
 
-def _held(
-    called: Rounding,
-    name: str,
-    pairs: Sequence[tuple[Format, str]],
-    modes: Sequence[str],
-    *,
+def _check_function(
+    function: Rounding, name: str, pairs: Sequence[tuple[Format, str]], modes: Sequence[str], *,
     all_named: bool,
-) -> ConformanceReport:
-    if not callable(called):
-        message = f"{called!r} is no function to check: give f(values, format_name)"
-        raise InputError(message)
-    checks: list[Check] = []
+) -> ConformanceReport:  # fmt: skip
+    if not callable(function):
+        raise InputError(f"{function!r} is no function to check: give f(values, format_name)")
+    checks: list[ConformanceCheck] = []
     declined = []
     for row, source in pairs:
-        refusal = _refusal(called, row, source)
+        refusal = _refusal_of(function, row, source)
         if refusal is None:
-            checks += _checks(called, row, source, modes)
+            checks += _checks(function, row, source, modes)
         else:
             declined.append((row.name, source, refusal))
     taken = {check.format for check in checks}
     for format, source, refusal in declined:
         # One that was named must be taken, and a check of nothing is none.
         if (all_named and format not in taken) or not taken:
-            message = f"{name} does not take {format} from {source}: {refusal}"
-            raise InputError(message)
+            raise InputError(f"{name} does not take {format} from {source}: {refusal}")
     return ConformanceReport(
-        function=name,
-        checks=tuple(checks),
-        declined=tuple(declined),
-        stale=_stale(called, checks),
-        versions=_versions(called),
-    )
+        function=name, checks=tuple(checks), declined=tuple(declined),
+        stale=_stale_deviations(function, checks), versions=_versions(function),
+    )  # fmt: skip
 
 
 def _check_names(kind: str, names: Sequence[str], choices: Sequence[str]) -> None:
@@ -149,18 +147,21 @@ def _check_names(kind: str, names: Sequence[str], choices: Sequence[str]) -> Non
             raise unknown(kind, name, choices)
 
 
-def _rows(names: Sequence[str | Format] | None) -> list[Format]:
+def _formats(names: Sequence[str | Format] | None) -> list[Format]:
     """The formats asked for, each once."""
     names = list(formats) if names is None else names
     rows = list(dict.fromkeys(formats.find(name) for name in names))
     for row in rows:
         if row != formats[row.name]:
-            message = f"decision points are those of {row.name} as it stands, without switches"
-            raise InputError(message)
+            raise InputError(
+                f"decision points are those of {row.name} as it stands, without switches"
+            )
     return rows
 
 
-def _own_checks(row: Format, source: str, modes: Sequence[str]) -> Iterator[Check]:
+def _check_own_rounding(
+    row: Format, source: str, modes: Sequence[str]
+) -> Iterator[ConformanceCheck]:
     """This package's rounding, held to one policy at a time: there is nothing to be lenient on."""
     where = points(row.name, source)
     for mode in modes:
@@ -170,19 +171,14 @@ def _own_checks(row: Format, source: str, modes: Sequence[str]) -> Iterator[Chec
             for random_bits, fraction in bits:
                 got = row.round(where.values, mode=mode, overflow=overflow, random_bits=random_bits)
                 right = expected(where, mode=mode, overflow=overflow, fraction=fraction)
-                bad = ~same(got, right)
+                bad = ~same_values(got, right)
                 wrong += int(bad.sum())
                 if bad.any() and not faults:
                     faults = diagnose(where, got, bad, right=right, mode=mode)
-            yield Check(
-                format=row.name,
-                source=source,
-                mode=mode,
-                overflow=overflow,
-                points=len(where) * len(bits),
-                wrong=wrong,
-                faults=faults,
-            )
+            yield ConformanceCheck(
+                format=row.name, source=source, mode=mode, overflow=overflow,
+                points=len(where) * len(bits), wrong=wrong, faults=faults,
+            )  # fmt: skip
 
 
 def _random_bits(size: int) -> list[Bits]:
@@ -201,83 +197,78 @@ def _random_bits(size: int) -> list[Bits]:
     return drawn
 
 
-def _checks(function: Rounding, row: Format, source: str, modes: Sequence[str]) -> Iterator[Check]:
+def _checks(
+    function: Rounding, row: Format, source: str, modes: Sequence[str]
+) -> Iterator[ConformanceCheck]:
     """A function's answers in one format from one source, held to each mode."""
     where = points(row.name, source)
     got, refused = _answers(function, where)
     for mode in modes:
         judged = judge(where, got, mode=mode)
-        known, excused = _known(function, where, got, judged.wrong, mode)
+        known, excused = _known_deviations(function, where, got, judged.wrong, mode)
         wrong = judged.wrong & ~excused
-        yield Check(
-            format=row.name,
-            source=source,
-            mode=mode,
-            overflow="any",
-            points=len(where),
-            wrong=int(wrong.sum()),
-            policies=refused + judged.policies,
-            faults=diagnose(where, got, wrong, right=judged.right, mode=mode),
-            known=known,
-        )
+        yield ConformanceCheck(
+            format=row.name, source=source, mode=mode, overflow="any", points=len(where),
+            wrong=int(wrong.sum()), policies=refused + judged.policies,
+            faults=diagnose(where, got, wrong, right=judged.right, mode=mode), known=known,
+        )  # fmt: skip
 
 
 def _answers(function: Rounding, where: Points) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """What the function gives, and whether it refused the values that have no code."""
     row, values = where.format, where.values
     try:
-        return _shaped(_called(function, values, row), values, row), ()
+        return _check_answer(_call(function, values, row), values, row), ()
     except RefusedError as error:
         right = expected(where)
         coded = ~np.isnan(right)
         if row.nan or coded.all():
-            raise _raised(error, where) from error
+            raise _raised_error(error, where) from error
         try:
-            right[coded] = _shaped(_called(function, values[coded], row), values[coded], row)
+            right[coded] = _check_answer(_call(function, values[coded], row), values[coded], row)
         except RefusedError as second:
-            raise _raised(second, where) from second
+            raise _raised_error(second, where) from second
         return right, (f"values without a code: refused ({error})",)
 
 
-def _raised(error: RefusedError, where: Points) -> InputError:
+def _raised_error(error: RefusedError, where: Points) -> InputError:
     text = f"the function raised {error} at decision points of {where.format.name}"
     return InputError(f"{text} from {where.source}")
 
 
-def _called(function: Rounding, values: NDArray[Any], row: Format) -> object:
+def _call(function: Rounding, values: NDArray[Any], row: Format) -> object:
     """Call the function on its own copy."""
     doing = f"rounding to {row.name}"
     with unchanged_arithmetic(doing), guarded(doing), np.errstate(all="ignore"):
         return function(values.copy(), row.name)
 
 
-def _shaped(got: object, values: NDArray[Any], row: Format) -> NDArray[np.float64]:
+def _check_answer(got: object, values: NDArray[Any], row: Format) -> NDArray[np.float64]:
     """The answer, held to shape and type."""
     if isinstance(got, np.ndarray) and got.dtype == np.float64 and got.shape == values.shape:
         return got
     what = f"a {type(got).__name__}"
     if isinstance(got, np.ndarray):
         what = f"{got.dtype} of shape {got.shape}"
-    message = (
+    raise InputError(
         f"for {row.name} the function gave {what}: it must give a float64 array"
         f" of shape {values.shape}"
     )
-    raise InputError(message)
 
 
-def _refusal(function: Rounding, row: Format, source: str) -> str | None:
+def _refusal_of(function: Rounding, row: Format, source: str) -> str | None:
     """What the function says to a single 1, if it refuses the format or the source."""
     one = np.ones(1, source)
     try:
-        _shaped(_called(function, one, row), one, row)
+        _check_answer(_call(function, one, row), one, row)
     except RefusedError as error:
         return str(error)
     return None
 
 
-def _known(
+def _known_deviations(
     function: Rounding, where: Points, got: NDArray[np.float64], wrong: NDArray[np.bool_], mode: str
-) -> tuple[tuple[Known, ...], NDArray[np.bool_]]:
+) -> tuple[tuple[KnownDeviation, ...], NDArray[np.bool_]]:
     """Known deviations among the wrong points: where a library gives the same."""
     known, excused = [], np.zeros(len(where), bool)
     # A library's own lines come first: another may deviate in the same way.
@@ -290,17 +281,17 @@ def _known(
         met = wrong & ~excused & inside
         own = line.rounding is function
         if met.any() and not own:
-            theirs = _called(line.rounding, where.values, where.format)
-            met &= same(got, _shaped(theirs, where.values, where.format))[inside].all()
+            theirs = _call(line.rounding, where.values, where.format)
+            met &= same_values(got, _check_answer(theirs, where.values, where.format))[inside].all()
         if met.any():
             library = f"{line.package} {importlib.metadata.version(line.package)}"
             count = int(met.sum())
-            known.append(Known(library=library, reason=line.reason, count=count, own=own))
+            known.append(KnownDeviation(library=library, reason=line.reason, count=count, own=own))
             excused |= met
     return tuple(known), excused
 
 
-def _stale(function: Rounding, checks: Sequence[Check]) -> tuple[str, ...]:
+def _stale_deviations(function: Rounding, checks: Sequence[ConformanceCheck]) -> tuple[str, ...]:
     """Lines of the list that this function should have borne out and has not."""
     met = {(check.format, check.source, known.reason) for check in checks for known in check.known}
     done = {(check.format, check.source) for check in checks if check.mode == "nearest_even"}

@@ -28,19 +28,14 @@ if TYPE_CHECKING:
 
     from precision_lab.numbers.format import Format
 
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
 SOURCES = ("float32", "float64")
 KINDS = (
-    "value",
-    "after a value",
-    "below a midpoint",
-    "midpoint",
-    "above a midpoint",
-    "before a value",
-    "past the largest",
-    "near zero",
-    "infinity",
-    "NaN",
-)
+    "value", "after a value", "below a midpoint", "midpoint", "above a midpoint", "before a value",
+    "past the largest", "near zero", "infinity", "NaN",
+)  # fmt: skip
 """What a point is; zero is a value, half the smallest and the overflow edge are midpoints."""
 
 LISTED_BITS = 16
@@ -55,10 +50,8 @@ class Points:
 
     Parameters
     ----------
-    format
-        The format rounded to.
-    source
-        ``"float32"`` or ``"float64"``.
+    format, source
+        What is rounded to, and from: ``"float32"`` or ``"float64"``.
     values
         The points, of the source's type, both signs.
     lower, upper
@@ -75,10 +68,10 @@ class Points:
     format: Format
     source: str
     values: NDArray[Any]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    odd: NDArray[np.bool_]
+    lower: Floats
+    upper: Floats
+    rest: Floats
+    odd: Mask
     kind: NDArray[np.int8]
 
     def __len__(self) -> int:
@@ -87,16 +80,11 @@ class Points:
 
 @lru_cache(maxsize=4)
 def points(format: str, source: str) -> Points:
-    """The decision points of a format from a source.
+    """The decision points of a format, by name, from a source, float32 or float64.
 
-    Parameters
-    ----------
-    format
-        A format's name. Formats of 16 bits and fewer are taken whole; of each binade of float32,
-        tf32 and float64 the ends and 64 significands drawn with a fixed seed.
-    source
-        ``"float32"`` or ``"float64"``. Where it is narrower than the format, its own values
-        are the points, and rounding must leave them alone.
+    Formats of 16 bits and fewer are taken whole; of each binade of the others the ends and 64
+    significands drawn with a fixed seed. Where the source is narrower than the format, its own
+    values are the points, and rounding must leave them alone.
 
     Raises
     ------
@@ -131,21 +119,23 @@ def points(format: str, source: str) -> Points:
             inside["below a midpoint"] += [np.nextafter(single, np.float32(0)).astype(scalar)]
             inside["above a midpoint"] += [np.nextafter(single, np.float32(np.inf)).astype(scalar)]
         outside = {
-            "past the largest": (_past(target, scalar), np.argmax(lower)),
+            "past the largest": (_beyond_largest(target, scalar), np.argmax(lower)),
             "near zero": (_near_zero(target, scalar), 0),
             "infinity": (np.array([inf]), np.argmax(lower)),
             "NaN": (np.array([np.nan], scalar), 0),
         }
-        found = [
+        members = [
             (kind, x[keep], np.flatnonzero(keep))
             for kind, candidates in inside.items()
             for x in candidates
-            for keep in [_there(kind, x.astype(np.float64), lower, middle, upper)]
+            for keep in [_exists(kind, x.astype(np.float64), lower, middle, upper)]
         ]
-        found += [(kind, x, np.full(len(x), around)) for kind, (x, around) in outside.items()]
-        magnitude = np.concatenate([x for _, x, _ in found])
-        at = np.concatenate([index for *_, index in found])
-        kind = np.concatenate([np.full(len(x), KINDS.index(name), np.int8) for name, x, _ in found])
+        members += [(kind, x, np.full(len(x), around)) for kind, (x, around) in outside.items()]
+        magnitude = np.concatenate([x for _, x, _ in members])
+        at = np.concatenate([index for *_, index in members])
+        kind = np.concatenate(
+            [np.full(len(x), KINDS.index(name), np.int8) for name, x, _ in members]
+        )
         rest = (magnitude.astype(np.float64) - lower[at]) / (upper - lower)[at]
     return Points(
         target,
@@ -155,27 +145,21 @@ def points(format: str, source: str) -> Points:
     )
 
 
-def _there(
-    kind: str,
-    x: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    middle: NDArray[np.float64],
-    upper: NDArray[np.float64],
-) -> NDArray[np.bool_]:
+def _exists(kind: str, x: Floats, lower: Floats, middle: Floats, upper: Floats) -> Mask:
     """Where the source has such a point: what it could not hold has become something else."""
-    there: NDArray[np.bool_] = (lower < x) & (x < upper)
+    if kind == "value":
+        return np.asarray(x == lower)
+    inside = (lower < x) & (x < upper)
     match kind:
-        case "value":
-            there = x == lower
         case "midpoint":
-            there &= x == middle
+            inside &= x == middle
         case "below a midpoint":
-            there &= x < middle
+            inside &= x < middle
         case "above a midpoint":
-            there &= x > middle
+            inside &= x > middle
         case _:
             pass
-    return there
+    return inside
 
 
 def _significands(row: Format) -> tuple[NDArray[np.int64], NDArray[np.intc]]:
@@ -199,7 +183,7 @@ def _significands(row: Format) -> tuple[NDArray[np.int64], NDArray[np.intc]]:
     return pairs[1], pairs[0].astype(np.intc)
 
 
-def _past(target: Format, scalar: type[np.floating[Any]]) -> NDArray[Any]:
+def _beyond_largest(target: Format, scalar: type[np.floating[Any]]) -> NDArray[Any]:
     """What the source holds past the overflow edge's binade: what follows it, and up to its end."""
     following = np.ldexp(
         float(2**target.precision - target.missing_at_top), target.emax - target.precision + 1
@@ -226,14 +210,12 @@ def expected(
     *,
     mode: str = "nearest_even",
     overflow: str = "ieee",
-    fraction: NDArray[np.float64] | float = 0.0,
-) -> NDArray[np.float64]:
+    fraction: Floats | float = 0.0,
+) -> Floats:
     """What rounding must give at decision points, from their places between neighbours.
 
     Parameters
     ----------
-    where
-        The points.
     mode
         A mode of `Format.round`, or ``"nearest_zero"`` or ``"nearest_odd"``: ties toward zero, or
         to the odd neighbour, which no format asks for and some functions do.
@@ -248,19 +230,16 @@ def expected(
         away = _AWAY[mode](rest, odd, negative, np.asarray(fraction)) | (rest >= 1)
     magnitude = np.where(away, where.upper, where.lower)
     past = (magnitude > row.largest) & np.isfinite(x)
-    match mode:
-        case "toward_zero" | "to_odd":
-            held = past
-        case "up":
-            held = past & negative
-        case "down":
-            held = past & ~negative
-        case _:
-            held = np.zeros_like(past)
+    # Past the largest these modes go no farther than it.
+    stays = past & (
+        (mode in ("toward_zero", "to_odd"))
+        | ((mode == "up") & negative)
+        | ((mode == "down") & ~negative)
+    )
     beyond = np.inf if row.infinities else np.nan
     beyond = row.largest if overflow == "saturate" else beyond
-    magnitude = np.where((past & ~held) | np.isinf(x), beyond, magnitude)
-    magnitude = np.where(held, row.largest, magnitude)
+    magnitude = np.where((past & ~stays) | np.isinf(x), beyond, magnitude)
+    magnitude = np.where(stays, row.largest, magnitude)
     if not row.zero:
         # Below the smallest value there is none to go down to.
         down = mode in ("toward_zero", "down") and overflow == "ieee"
@@ -289,8 +268,7 @@ _AWAY: dict[str, Any] = {
 """Whether a magnitude goes to its upper neighbour, by mode; at precision 1 all are odd."""
 
 
-def same(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.bool_]:
+def same_values(left: Floats, right: Floats) -> Mask:
     """Where two arrays hold the same value: the sign of zero counts, that of a NaN does not."""
     equal = (left == right) & (np.signbit(left) == np.signbit(right))
-    alike: NDArray[np.bool_] = equal | (np.isnan(left) & np.isnan(right))
-    return alike
+    return np.asarray(equal | (np.isnan(left) & np.isnan(right)))

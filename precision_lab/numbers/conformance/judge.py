@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from precision_lab.numbers.conformance.decision_points import KINDS, expected, same
+from precision_lab.numbers.conformance.decision_points import KINDS, expected, same_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Values = NDArray[np.float64]
 
-SHOWN = 0.75
+BEHAVIOUR_SHARE = 0.75
 """Share of the points where a behaviour departs from the right one that must bear it out."""
-KEPT = 0.95
+POLICY_SHARE = 0.95
 """Share of a question's points that must have the same answer for it to be a policy; the rest
 are its faults."""
 
@@ -49,18 +49,9 @@ MODE_NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Wrong answers of one kind.
+    """Wrong answers of one kind: how many, what explains them, and the worst point.
 
-    Parameters
-    ----------
-    diagnosis
-        What explains them, or what they are.
-    count
-        How many points.
-    kind
-        What the worst point is, of `KINDS`.
-    value, got, right
-        The worst point: the input, the answer, the right one.
+    `kind` is one of `KINDS`; `value`, `got` and `right` are the input, the answer, the right one.
     """
 
     diagnosis: str
@@ -71,7 +62,7 @@ class Fault:
     right: float
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """A judgement of the points of one format.
 
     The policies that differ from this package's, what is right under them, and what is wrong.
@@ -82,33 +73,23 @@ class Judged(NamedTuple):
     wrong: Mask
 
 
-def judge(where: Points, got: Values, *, mode: str) -> Judged:
-    """Tell policy from fault.
-
-    Parameters
-    ----------
-    where
-        The points.
-    got
-        What the function gave for them.
-    mode
-        The rounding mode it is held to.
-    """
+def judge(where: Points, got: Values, *, mode: str) -> Judgement:
+    """Tell policy from fault in what a function gave for the points, in one rounding mode."""
     right = expected(where, mode=mode)
-    wrong = ~same(got, right)
+    wrong = ~same_values(got, right)
     policies: list[str] = []
     for question in _questions(where, mode):
-        if not wrong[question.points].any() or wrong[question.points].mean() <= 1 - KEPT:
+        if not wrong[question.points].any() or wrong[question.points].mean() <= 1 - POLICY_SHARE:
             continue
         for answer, values in question.answers(got).items():
             # Signs of zeros and of the one answer to a free question are no matter.
             agrees = (got == values) | (np.isnan(got) & np.isnan(values))
             agrees |= question.free & (abs(got) == abs(values))
-            if agrees[question.points].mean() >= KEPT:
+            if agrees[question.points].mean() >= POLICY_SHARE:
                 policies.append(f"{question.text}: {answer}")
                 right = np.where(question.points, np.where(agrees, got, values), right)
                 break
-    return Judged(tuple(policies), right, ~same(got, right))
+    return Judgement(tuple(policies), right, ~same_values(got, right))
 
 
 @dataclass(frozen=True)
@@ -134,7 +115,7 @@ def _questions(where: Points, mode: str) -> Iterator[Question]:
     right = expected(where, mode=mode)
     saturated = expected(where, mode=mode, overflow="saturate")
     nan = np.full(x.shape, np.nan)
-    over = ~same(right, saturated) & (abs(x) > row.largest)
+    over = ~same_values(right, saturated) & (abs(x) > row.largest)
     ties = where.kind == KINDS.index("midpoint")
     ties &= (row.precision == 1) & mode.startswith("nearest")
     beyond = {
@@ -189,38 +170,28 @@ def _questions(where: Points, mode: str) -> Iterator[Question]:
 def diagnose(
     where: Points, got: Values, wrong: Mask, *, right: Values, mode: str
 ) -> tuple[Fault, ...]:
-    """Sort wrong answers by what explains them, the largest group first.
-
-    Parameters
-    ----------
-    where, got, mode
-        As for `judge`.
-    wrong
-        The points to explain.
-    right
-        What is right there.
-    """
+    """Sort the wrong answers to points by what explains them, the largest group first."""
     if not wrong.any():
         return ()
     # What policy has settled says nothing of how the rest went wrong.
-    unsettled = same(right, expected(where, mode=mode)) | (mode == "stochastic")
+    open_points = same_values(right, expected(where, mode=mode)) | (mode == "stochastic")
     behaviours = []
     for name, values in _behaviours(where, right, mode):
-        departs = unsettled & ~same(values, right)
-        shown = departs & same(got, values)
-        if shown.sum() >= max(1, SHOWN * departs.sum()):
-            behaviours.append((name, shown))
+        departs = open_points & ~same_values(values, right)
+        matches = departs & same_values(got, values)
+        if matches.sum() >= max(1, BEHAVIOUR_SHARE * departs.sum()):
+            behaviours.append((name, matches))
     faults, left = [], wrong.copy()
     while left.any() and behaviours:
-        name, shown = max(behaviours, key=lambda pair: int((pair[1] & left).sum()))
-        if not (shown & left).any():
+        name, matches = max(behaviours, key=lambda pair: int((pair[1] & left).sum()))
+        if not (matches & left).any():
             break
-        faults.append(_fault(name, where, got, right, shown & left))
-        left &= ~shown
-    for name, shown in _remainder(where, got, right):
-        if (shown & left).any():
-            faults.append(_fault(name, where, got, right, shown & left))
-            left &= ~shown
+        faults.append(_fault(name, where, got, right, matches & left))
+        left &= ~matches
+    for name, matches in _remainder(where, got, right):
+        if (matches & left).any():
+            faults.append(_fault(name, where, got, right, matches & left))
+            left &= ~matches
     return tuple(sorted(faults, key=lambda fault: -fault.count))
 
 
@@ -235,12 +206,12 @@ def _behaviours(where: Points, right: Values, mode: str) -> Iterator[tuple[str, 
         with np.errstate(all="ignore"):
             through = abs(x).astype(narrow).astype(np.float64)
             rest = (through - where.lower) / (where.upper - where.lower)
-        # Where the narrower format leaves the two neighbours, it has told nothing.
-        told = (rest >= 0) & (rest <= 1) & np.isfinite(x)
-        rest = np.where(told, rest, where.rest)
+        # Where the narrower format leaves the two neighbours, it says nothing.
+        between = (rest >= 0) & (rest <= 1) & np.isfinite(x)
+        rest = np.where(between, rest, where.rest)
         twice = expected(dataclasses.replace(where, rest=rest), mode=mode)
         # Gone to zero on the way, where the format has none.
-        lost = told & (through == 0) & (not row.zero)
+        lost = between & (through == 0) & (not row.zero)
         yield f"double rounding through {name}", np.where(lost, np.nan, twice)
     zero = np.copysign(0.0, x)
     below = np.isfinite(x) & (x != 0)
@@ -253,28 +224,27 @@ def _remainder(where: Points, got: Values, right: Values) -> Iterator[tuple[str,
     """What is left unexplained, by what it looks like."""
     row, x = where.format, where.values.astype(np.float64)
     yield "NaN taken for a number", np.isnan(x)
-    yield "not a value of the format", np.isfinite(got) & ~held(row, got)
+    yield "not a value of the format", np.isfinite(got) & ~in_format(row, got)
     over = ~np.isfinite(right) & (abs(x) > row.largest) & (row.signed | (x > 0))
     yield "no one answer past the largest value", over
     yield "no one answer where the format has no value", np.isnan(right)
     yield "infinity or NaN within the range", ~np.isfinite(got)
-    yield "wrong sign", same(got, -right)
+    yield "wrong sign", same_values(got, -right)
     magnitude = abs(got)
     neighbour = (magnitude == where.lower) | (magnitude == where.upper)
     yield "wrong neighbour", neighbour & (np.signbit(got) == np.signbit(right))
     yield "neither neighbour", np.ones(x.shape, bool)
 
 
-def held(row: Format, values: Values) -> Mask:
+def in_format(row: Format, values: Values) -> Mask:
     """Where a format has these finite values."""
     with np.errstate(invalid="ignore"):
         exponent = np.maximum(np.frexp(values)[1] - 1, row.emin)
         steps = np.ldexp(values, row.precision - 1 - exponent)
-        whole = (steps == np.trunc(steps)) & (abs(values) <= row.largest)
-    whole &= row.signed | ~np.signbit(values)
-    whole &= row.zero | (values != 0)
-    found: Mask = whole & (row.negative_zero | (values != 0) | ~np.signbit(values))
-    return found
+        inside = (steps == np.trunc(steps)) & (abs(values) <= row.largest)
+    inside &= row.signed | ~np.signbit(values)
+    inside &= row.zero | (values != 0)
+    return np.asarray(inside & (row.negative_zero | (values != 0) | ~np.signbit(values)))
 
 
 def _fault(name: str, where: Points, got: Values, right: Values, mask: Mask) -> Fault:
@@ -283,10 +253,6 @@ def _fault(name: str, where: Points, got: Values, right: Values, mask: Mask) -> 
         distance = abs(got - right)[at] / (where.upper - where.lower)[at]
     worst = at[np.argmax(np.where(np.isnan(distance), np.inf, distance))]
     return Fault(
-        diagnosis=name,
-        count=len(at),
-        kind=KINDS[where.kind[worst]],
-        value=float(where.values[worst]),
-        got=float(got[worst]),
-        right=float(right[worst]),
-    )
+        diagnosis=name, count=len(at), kind=KINDS[where.kind[worst]],
+        value=float(where.values[worst]), got=float(got[worst]), right=float(right[worst]),
+    )  # fmt: skip

@@ -24,42 +24,38 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Rounding = Callable[[NDArray[Any], str], NDArray[np.float64]]
+    Floats = NDArray[np.float64]
+    Rounding = Callable[[NDArray[Any], str], Floats]
 
 
-def ml_dtypes_float32(values: NDArray[Any], format_name: str) -> NDArray[np.float64]:
+def ml_dtypes_float32(values: NDArray[Any], format_name: str) -> Floats:
     """The casts of ml_dtypes (NumPy's for float16) from float32; takes no float64."""
-    if values.dtype != np.float32:
-        message = f"this one takes float32, not {values.dtype}"
-        raise TypeError(message)
-    return _cast(values, format_name)
+    return _cast(values, format_name, source="float32")
 
 
-def ml_dtypes_float64(values: NDArray[Any], format_name: str) -> NDArray[np.float64]:
+def ml_dtypes_float64(values: NDArray[Any], format_name: str) -> Floats:
     """The casts of ml_dtypes (NumPy's for float32 and float16) from float64."""
-    if values.dtype != np.float64:
-        message = f"this one takes float64, not {values.dtype}"
-        raise TypeError(message)
-    return _cast(values, format_name)
+    return _cast(values, format_name, source="float64")
 
 
-def _cast(values: NDArray[Any], format_name: str) -> NDArray[np.float64]:
+def _cast(values: NDArray[Any], format_name: str, *, source: str) -> Floats:
+    if values.dtype != source:
+        raise TypeError(f"this one takes {source}, not {values.dtype}")
     scalar = getattr(ml_dtypes, format_name, None) or getattr(np, format_name)
     return values.astype(scalar).astype(np.float64)
 
 
-def torch_cast(values: NDArray[Any], format_name: str) -> NDArray[np.float64]:
+def torch_cast(values: NDArray[Any], format_name: str) -> Floats:
     """The casts of torch on the CPU, from the source's own type."""
     import torch
 
     cast = torch.from_numpy(values).to(getattr(torch, format_name))
     # Some of its types widen to float32 alone, which holds them.
     wide = cast if cast.dtype == torch.float64 else cast.to(torch.float32)
-    result: NDArray[np.float64] = wide.numpy().astype(np.float64)
-    return result
+    return np.asarray(wide.numpy(), np.float64)
 
 
-def gfloat(values: NDArray[Any], format_name: str) -> NDArray[np.float64]:
+def gfloat(values: NDArray[Any], format_name: str) -> Floats:
     """The rounding of gfloat to nearest-even, from float64."""
     from gfloat import round_ndarray
 
@@ -78,17 +74,11 @@ def gfloat_info(format_name: str) -> Any:
     # Of the last exponent's codes the first is infinity, if there is one, and the rest are NaN.
     high = 2 ** (row.precision - 1) - 1 if row.infinities else row.missing_at_top
     return FormatInfo(
-        name=row.name,
-        k=row.bits - unused,
-        precision=row.precision,
-        bias=1 - row.emin if row.zero else -row.emin,
-        is_signed=row.signed,
-        domain=Domain.Extended if row.infinities else Domain.Finite,
-        has_nz=row.negative_zero,
-        num_high_nans=high if row.signed else 1,
-        has_subnormals=row.zero,
-        is_twos_complement=False,
-    )
+        name=row.name, k=row.bits - unused, precision=row.precision,
+        bias=1 - row.emin if row.zero else -row.emin, is_signed=row.signed,
+        domain=Domain.Extended if row.infinities else Domain.Finite, has_nz=row.negative_zero,
+        num_high_nans=high if row.signed else 1, has_subnormals=row.zero, is_twos_complement=False,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +90,7 @@ class Deviation:
     function
         The name, in this module, of the function that shows it.
     package, first, last
-        The package and its versions, from first to last, that were seen to have it.
-    format, source
-        Where.
+        The package and its versions, from first to last, that have it.
     low, high
         Magnitudes that bound the inputs, both included.
     reason
@@ -153,13 +141,6 @@ def _deviation(line: str) -> Deviation:
     function, package, versions, format, source, low, high = fields.split()
     first, _, last = versions.partition("-")
     return Deviation(
-        function=function,
-        package=package,
-        first=first,
-        last=last or first,
-        format=format,
-        source=source,
-        low=float.fromhex(low),
-        high=float.fromhex(high),
-        reason=reason,
-    )
+        function=function, package=package, first=first, last=last or first, format=format,
+        source=source, low=float.fromhex(low), high=float.fromhex(high), reason=reason,
+    )  # fmt: skip

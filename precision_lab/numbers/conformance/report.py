@@ -18,19 +18,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
-    """A known deviation of a library that was met.
+class KnownDeviation:
+    """A known deviation of a library (package and version) at so many points, and its reason.
 
-    Parameters
-    ----------
-    library
-        Package and version.
-    reason
-        What goes wrong there.
-    count
-        How many points.
-    own
-        Whether the function is the library's; else it gives the same there.
+    `own` says whether the function is the library's; else it gives the same there.
     """
 
     library: str
@@ -40,17 +31,15 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class ConformanceCheck:
     """One format's points from one source in one mode, and what was made of them.
 
     Parameters
     ----------
-    format, source, mode, overflow
-        What was checked; the overflow policy is the one held to, ``"any"`` for a function.
-    points
-        How many points.
-    wrong
-        How many of them are faults, known deviations not counted.
+    overflow
+        The overflow policy that is right, ``"any"`` for a function.
+    points, wrong
+        How many points, and how many faults, known deviations not counted.
     policies
         What the function does where a standard leaves it open, if it is not what `Format.round`
         does.
@@ -68,7 +57,7 @@ class Check:
     wrong: int
     policies: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownDeviation, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +71,7 @@ class ConformanceReport:
     checks
         One record for each format, source, mode and policy.
     declined
-        Formats and sources that the function does not take, with what it said.
+        Formats and sources that the function does not take, with its reason.
     stale
         Listed deviations that did not occur.
     versions
@@ -90,7 +79,7 @@ class ConformanceReport:
     """
 
     function: str
-    checks: tuple[Check, ...]
+    checks: tuple[ConformanceCheck, ...]
     declined: tuple[tuple[str, str, str], ...] = ()
     stale: tuple[str, ...] = ()
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -141,11 +130,7 @@ class ConformanceReport:
         each = {(check.format, check.source): check for check in self.checks}
         sources = list(dict.fromkeys(source for _, source in each))
         taken = [
-            (
-                format,
-                _extent(format),
-                *(f"{each[format, source].points:,}" for source in sources),
-            )
+            (format, _extent(format), *(f"{each[format, source].points:,}" for source in sources))
             for format in dict.fromkeys(check.format for check in self.checks)
         ]
         header = ("format", "values taken", *(f"points from {source}" for source in sources))
@@ -154,16 +139,12 @@ class ConformanceReport:
     def _by_function(self) -> list[str]:
         rows = [
             (
-                check.format,
-                check.source,
-                check.mode,
-                f"{check.points:,}",
-                f"{check.wrong:,}",
+                check.format, check.source, check.mode, f"{check.points:,}", f"{check.wrong:,}",
                 f"{check.wrong / check.points:.3%}" if check.wrong else "",
                 f"{known:,}" if (known := sum(met.count for met in check.known)) else "",
             )
             for check in self.checks
-        ]
+        ]  # fmt: skip
         header = ("format", "source", "mode", "points", "wrong", "share", "known")
         lines = [*_columns([header, *rows], left=3), *self._fault_lines()]
         policies: dict[tuple[str, ...], list[str]] = {}
@@ -174,13 +155,13 @@ class ConformanceReport:
             lines += ["", "Policy, no fault: what differs from IEEE 754 and the format's own codes"]
             for texts, where in policies.items():
                 lines += [f"  {_shortened(where)}", *(f"    {text}" for text in texts)]
-        met_ = [(check, met) for check in self.checks for met in check.known]
-        if met_:
+        deviations = [(check, met) for check in self.checks for met in check.known]
+        if deviations:
             lines += ["", "Known deviations, listed with the package: told, and not counted"]
             lines += [
                 f"  {check.format} from {check.source}: {_points(met.count)},"
                 f" {'' if met.own else 'as '}{met.library}: {met.reason}"
-                for check, met in met_
+                for check, met in deviations
             ]
         lines += [f"  listed, but no longer there: {text}" for text in self.stale]
         return lines + self._declined_lines()
@@ -231,12 +212,11 @@ def _extent(name: str) -> str:
 
 def _shortened(where: Sequence[str]) -> str:
     """Formats with their sources, a format that has both named once without them."""
-    count = Counter(place.partition("/")[0] for place in where)
+    names = [place.partition("/")[0] for place in where]
+    count = Counter(names)
     names = [
-        place.partition("/")[0]
-        if count[place.partition("/")[0]] > 1
-        else place.replace("/", " from ")
-        for place in where
+        name if count[name] > 1 else place.replace("/", " from ")
+        for name, place in zip(names, where, strict=True)
     ]
     return ", ".join(dict.fromkeys(names))
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import optional
 
 from precision_lab import InputError, capture, captured, read_capture, truth
-from precision_lab.inputs.recorded import Capture, Layer, write_capture
+from precision_lab.inputs.capture import Capture, Layer, write_capture
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.kernels.torch.recording import layers_of
 from precision_lab.validation.calls import capture_calls

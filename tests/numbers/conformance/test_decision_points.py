@@ -10,8 +10,14 @@ import pytest
 from integer_rounding import rounded
 
 from precision_lab.exceptions import InputError
-from precision_lab.numbers.conformance.decision_points import KINDS, SOURCES, expected, points, same
-from precision_lab.numbers.conformance.judge import held
+from precision_lab.numbers.conformance.decision_points import (
+    KINDS,
+    SOURCES,
+    expected,
+    points,
+    same_values,
+)
+from precision_lab.numbers.conformance.judge import in_format
 from precision_lab.numbers.format import MODES, OVERFLOW_POLICIES
 from precision_lab.numbers.table import formats
 
@@ -54,7 +60,7 @@ def test_points_lie_where_they_say(row, source):
     assert (where.lower <= magnitude)[inside].all()
     assert (magnitude < where.upper)[inside].all()
     assert (magnitude >= where.upper)[past].all()
-    assert held(row, where.lower)[inside & (row.zero | (where.lower > 0))].all()
+    assert in_format(row, where.lower)[inside & (row.zero | (where.lower > 0))].all()
     place = {
         "value": where.rest == 0,
         "below a midpoint": where.rest < 0.5,
@@ -70,7 +76,7 @@ def test_points_lie_where_they_say(row, source):
     some = np.flatnonzero(inside & (where.upper <= row.largest))[:: max(1, len(where) // 500)]
     middle = where.lower[some] + (where.upper - where.lower)[some] / 2
     fits = (where.lower[some] < middle) & (middle < where.upper[some])
-    assert not held(row, middle)[fits].any()
+    assert not in_format(row, middle)[fits].any()
 
 
 @each_format
@@ -89,7 +95,7 @@ def test_what_points_expect_is_what_integers_say(row, source):
                 rounded(float(x), row, mode=mode, overflow=overflow, fraction=fraction)
                 for x, fraction in zip(where.values[few], bits[few], strict=True)
             ]
-            assert same(np.array(wanted), found).all(), (mode, overflow)
+            assert same_values(np.array(wanted), found).all(), (mode, overflow)
 
 
 def test_narrow_sources_give_wide_formats_their_own_values():
@@ -112,4 +118,4 @@ def test_sameness_can_fail():
     """Other values, other signs of zero, and NaN against numbers are not the same."""
     left = np.array([1.0, 0.0, np.nan, np.nan, np.inf])
     other = np.array([np.nextafter(1, 2), -0.0, 1.0, -np.nan, -np.inf])
-    assert [False, False, False, True, False] == same(left, other).tolist()
+    assert [False, False, False, True, False] == same_values(left, other).tolist()

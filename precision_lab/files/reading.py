@@ -20,17 +20,16 @@ DEPTH_LIMIT = 16
 """Objects and lists within one another; configs of real models have at most six."""
 
 
-@contextlib.contextmanager
-def opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
-    """The file and its size; only a regular file, for opening a pipe would wait for ever.
-
-    Raises
-    ------
-    InputError
-        If it is missing, no regular file or can't be read.
-    """
+def check_path(path: Path) -> None:
+    """Refuse a path that no system takes."""
     if "\0" in str(path):
         raise InputError(f"{str(path)!r} is no path, for it has a null byte")
+
+
+@contextlib.contextmanager
+def open_regular(path: Path) -> Iterator[tuple[BufferedReader, int]]:
+    """The file and its size; only a regular file, for opening a pipe would wait for ever."""
+    check_path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError(f"{path} is no regular file")
@@ -41,7 +40,7 @@ def opened(path: Path) -> Iterator[tuple[BufferedReader, int]]:
 
 
 @contextlib.contextmanager
-def named(path: Path) -> Iterator[None]:
+def prefix_path(path: Path) -> Iterator[None]:
     """Put the file's name before what is wrong with it."""
     try:
         yield
@@ -50,41 +49,32 @@ def named(path: Path) -> Iterator[None]:
 
 
 def read_object(path: str | Path, *, limit: int) -> dict[str, Any]:
-    """Read a JSON file that holds one object.
-
-    NaN and Infinity are let through, as Python writes them into configs.
-
-    Parameters
-    ----------
-    path
-        The file.
-    limit
-        Bytes of the largest file to read.
+    """Read a JSON file that holds one object; NaN and Infinity may stand in it, as in Python's.
 
     Raises
     ------
     InputError
-        If the file is missing, no regular file, larger than `limit`, not JSON, no object, nested
-        more than `DEPTH_LIMIT` deep, or gives a key twice in one object.
+        If the file is missing, no regular file, larger than `limit` bytes, not JSON, no object,
+        nested more than `DEPTH_LIMIT` deep, or gives a key twice in one object.
     """
     path = Path(path)
-    with opened(path) as (file, size):
+    with open_regular(path) as (file, size):
         if size > limit:
             raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
         content = file.read(limit)
-    with named(path):
+    with prefix_path(path):
         try:
-            found = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_once)
+            parsed = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique_keys)
         except InputError:
             raise
         except RecursionError:
             raise InputError(f"nested more than {DEPTH_LIMIT} deep") from None
         except ValueError as error:
             raise InputError(f"not JSON{_place(error)}") from None
-        if not isinstance(found, dict):
+        if not isinstance(parsed, dict):
             raise InputError("no JSON object: it does not start with '{'")
-        _check_depth(found)
-    return found
+        _check_depth(parsed)
+    return parsed
 
 
 def _place(error: ValueError) -> str:
@@ -94,18 +84,18 @@ def _place(error: ValueError) -> str:
     return ", for it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else ""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys differ."""
-    found: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in parsed:
             raise InputError(f"it gives {key[:40]!r} twice")
-        found[key] = value
-    return found
+        parsed[key] = value
+    return parsed
 
 
-def _check_depth(found: dict[str, Any]) -> None:
-    level: list[Any] = [found]
+def _check_depth(parsed: dict[str, Any]) -> None:
+    level: list[Any] = [parsed]
     for _ in range(DEPTH_LIMIT):
         level = [
             inner

@@ -54,14 +54,8 @@ def looks_like_path(name: object) -> bool:
 class Layer:
     """One norm of a model: what entered it and its parameters.
 
-    Parameters
-    ----------
-    name
-        The model's own name of the norm.
-    x
-        [rows, hidden], one row a token, in the type that the file holds.
-    weight, bias
-        [hidden]; `bias` is None where the norm has none.
+    x is [rows, hidden], one row a token, in the type that the file holds; weight and bias are
+    [hidden], and bias is None where the norm has none.
     """
 
     name: str
@@ -110,14 +104,7 @@ class Capture:
 
 
 def read_capture(path: str | Path, *, limit: int = FILE_LIMIT) -> Capture:
-    """Read a capture and check that it is one.
-
-    Parameters
-    ----------
-    path
-        A safetensors file.
-    limit
-        Bytes of the largest file to read.
+    """Read a capture, a safetensors file of at most `limit` bytes, and check that it is one.
 
     Raises
     ------
@@ -192,10 +179,15 @@ def _capture(tensors: dict[str, NDArray[Any]], metadata: dict[str, str]) -> Capt
     return Capture(
         model=metadata.get("model", ""),
         norm=norms[metadata["norm"]].name,
-        eps=_eps(metadata["eps"]),
+        eps=short_decimal(
+            _number("eps", metadata["eps"], least=0, requirement="a finite number from 0 up")
+        ),
         layers=tuple(_layer(name, tensors) for name in names),
-        weight_offset=_offset(metadata.get("weight_offset", "0")),
-    )
+        weight_offset=_number(
+            "weight_offset", metadata.get("weight_offset", "0"), least=-math.inf,
+            requirement="finite: it is 0 or 1",
+        ),
+    )  # fmt: skip
 
 
 def _layer(name: str, tensors: dict[str, NDArray[Any]]) -> Layer:
@@ -217,27 +209,15 @@ def _layer(name: str, tensors: dict[str, NDArray[Any]]) -> Layer:
     return Layer(name=name, x=x, weight=weight, bias=bias)
 
 
-def _eps(text: str) -> float:
-    """Read eps: a decimal or a hexadecimal string, finite and not negative."""
-    shown = repr(text[:40])
+def _number(key: str, text: str, *, least: float, requirement: str) -> float:
+    """A finite number of the metadata, a decimal or a hexadecimal string."""
+    quoted = repr(text[:40])
     try:
         value = number(text)
     except InputError:
-        raise InputError(f"its eps {shown} is no number") from None
-    if not math.isfinite(value) or value < 0:
-        raise InputError(f"its eps {shown} is not a finite number from 0 up")
-    return short_decimal(value)
-
-
-def _offset(text: str) -> float:
-    """Read a weight's offset: a finite number."""
-    shown = repr(text[:40])
-    try:
-        value = number(text)
-    except InputError:
-        raise InputError(f"its weight_offset {shown} is no number") from None
-    if not math.isfinite(value):
-        raise InputError(f"its weight_offset {shown} is not finite: it is 0 or 1")
+        raise InputError(f"its {key} {quoted} is no number") from None
+    if not math.isfinite(value) or value < least:
+        raise InputError(f"its {key} {quoted} is not {requirement}")
     return value
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from precision_lab.exceptions import InputError
 from precision_lab.files.safetensors import write_safetensors
+from precision_lab.inputs.capture import SHORT, read_capture, short_decimal, write_capture
 from precision_lab.inputs.data import __main__ as shrink
-from precision_lab.inputs.recorded import SHORT, read_capture, short_decimal, write_capture
 
 METADATA = {"norm": "layer", "eps": "1e-12", "model": "tiny"}
 
