@@ -96,9 +96,9 @@ def assert_norm(
     verdict = validate(kernel, format=format, probes=chosen, **options)
     if chosen and not verdict.calls and _meaningless(chosen, verdict):
         names = ", ".join(all_probes.find(one).name for one in chosen)
-        settings = verdict.settings
+        claim = verdict.claim
         raise unittest.SkipTest(
-            f"{names} means nothing for {settings.norm.title} in {settings.format.name}"
+            f"{names} means nothing for {claim.norm.title} in {claim.format.name}"
         )
     for watcher in watchers:
         watcher(verdict)
@@ -115,10 +115,8 @@ def told(verdict: Verdict) -> str:
     verdict
         Of a kernel that failed.
     """
-    settings = verdict.settings
-    lines = [
-        f"{verdict.kernel} is not a sound {settings.norm.title} in {settings.output_format.name}"
-    ]
+    claim = verdict.claim
+    lines = [f"{verdict.kernel} is not a sound {claim.norm.title} in {claim.output_format.name}"]
     if verdict.diagnosis:
         lines.append(f"  diagnosis: {verdict.diagnosis}")
     for failure in verdict.failures[:TOLD]:
@@ -149,4 +147,4 @@ def _listed(probes: Probe | str | Iterable[Probe | str]) -> list[Probe | str]:
 
 def _meaningless(chosen: list[Probe | str], verdict: Verdict) -> bool:
     """Whether none of the probes has a call, for this norm and format."""
-    return not default_calls(verdict.settings, chosen=chosen)
+    return not default_calls(verdict.claim, chosen=chosen)

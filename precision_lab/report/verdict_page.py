@@ -65,7 +65,7 @@ def verdict_html(verdict: Verdict, *, command: str = "") -> str:
 def error_chart(verdict: Verdict) -> Chart:
     """The figure of a verdict: signed errors of its outputs, in ulp, by probe."""
     rows = pd.DataFrame([vars(one) for one in verdict.errors])
-    output = verdict.settings.output_format.name
+    output = verdict.claim.output_format.name
     return signed(
         rows,
         name="errors",

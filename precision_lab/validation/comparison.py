@@ -77,7 +77,7 @@ class Comparison:
     ----------
     first, second
         Their names.
-    settings
+    claim
         What both were asked for.
     rows
         By probe.
@@ -87,7 +87,7 @@ class Comparison:
 
     first: str
     second: str
-    settings: Claim
+    claim: Claim
     rows: tuple[Row, ...]
     errors: tuple[str, ...] = ()
 
@@ -124,7 +124,7 @@ class Comparison:
             "first": self.first,
             "second": self.second,
             "sentence": self.sentence,
-            "settings": self.settings.to_dict(),
+            "settings": self.claim.to_dict(),
             "total": rows[0],
             "probes": rows[1:],
             "errors": list(self.errors),
@@ -192,25 +192,25 @@ def compare(
             Claim.of, format=format, weight_format=weight_format, output_format=output_format,
             eps=eps, weight_offset=weight_offset, seed=seed,
         )  # fmt: skip
-        settings = claimed(a, norm=norm or a.norm or b.norm or None)
-        other = claimed(b, norm=norm or b.norm or settings.norm)
-        if other.norm.name != settings.norm.name:
+        claim = claimed(a, norm=norm or a.norm or b.norm or None)
+        other = claimed(b, norm=norm or b.norm or claim.norm)
+        if other.norm.name != claim.norm.name:
             raise InputError(
-                f"{a.name} computes the norm {settings.norm.name!r} and {b.name}"
+                f"{a.name} computes the norm {claim.norm.name!r} and {b.name}"
                 f" {other.norm.name!r}: compare kernels of one norm"
             )
-        if other.weight_offset != settings.weight_offset:
+        if other.weight_offset != claim.weight_offset:
             raise InputError(
-                f"{a.name} adds {settings.weight_offset:g} to the weight and {b.name}"
+                f"{a.name} adds {claim.weight_offset:g} to the weight and {b.name}"
                 f" {other.weight_offset:g}: give the weight's offset to have it so for both"
             )
         fixed = [n for n in dict.fromkeys((a.declared.hidden, b.declared.hidden)) if n is not None]
         sizes = fixed if hidden is None and fixed else hidden
         return side_by_side(
-            lambda given: a.run(given, settings),
-            lambda given: b.run(given, settings),
-            settings,
-            default_calls(settings, hidden=sizes, rows=rows, chosen=probes),
+            lambda given: a.run(given, claim),
+            lambda given: b.run(given, claim),
+            claim,
+            default_calls(claim, hidden=sizes, rows=rows, chosen=probes),
             names=_distinct(a.name, b.name, device),
         )
 
@@ -227,7 +227,7 @@ def _distinct(first: str, second: str, devices: tuple[str, str]) -> tuple[str, s
 def side_by_side(
     first: Execute,
     second: Execute,
-    settings: Claim,
+    claim: Claim,
     calls: Iterable[Call],
     *,
     names: tuple[str, str],
@@ -238,7 +238,7 @@ def side_by_side(
     ----------
     first, second
         From a call's inputs to the outcome.
-    settings, calls
+    claim, calls
         What both claim, and the calls.
     names
         What to call them.
@@ -254,20 +254,20 @@ def side_by_side(
         row = (
             Row(call.probe, 0, 1, 0, 0, 0, 0.0)
             if a.y is None or b.y is None
-            else _row(call, a.y, b.y, settings)
+            else _row(call, a.y, b.y, claim)
         )
         found.setdefault(call.probe, []).append(row)
     place = {name: at for at, name in enumerate(known_probes)}
     names_in_order = sorted(found, key=lambda name: place.get(name, len(place)))
     rows = tuple(_sum(probe, found[probe]) for probe in names_in_order)
-    return Comparison(*names, settings, rows, tuple(errors)[:TOLD])
+    return Comparison(*names, claim, rows, tuple(errors)[:TOLD])
 
 
-def _row(call: Call, a: Floats, b: Floats, settings: Claim) -> Row:
+def _row(call: Call, a: Floats, b: Floats, claim: Claim) -> Row:
     same = (a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)
     apart = np.zeros(a.shape)
-    apart[finite] = np.abs(settings.output_format.distance(a[finite], b[finite]))
+    apart[finite] = np.abs(claim.output_format.distance(a[finite], b[finite]))
     largest = float(apart.max()) if apart.size else 0.0
     where = ""
     if largest:

@@ -33,18 +33,18 @@ ELEMENTS = 2560
 
 
 def diagnoser(
-    execute: Execute, settings: Claim
+    execute: Execute, claim: Claim
 ) -> Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis]:
     """What `examine` takes as `diagnose`, for whatever answers more calls than those judged."""
 
     def diagnose(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Diagnosis:
-        return diagnosis(identified(execute, settings, calls, outcomes))
+        return diagnosis(identified(execute, claim, calls, outcomes))
 
     return diagnose
 
 
 def identified(
-    execute: Execute, settings: Claim, calls: Sequence[Call], outcomes: Sequence[Outcome]
+    execute: Execute, claim: Claim, calls: Sequence[Call], outcomes: Sequence[Outcome]
 ) -> list[Identified]:
     """The plans nearest to a kernel, asked at sizes and eps that it takes; none if it takes none.
 
@@ -52,24 +52,24 @@ def identified(
     ----------
     execute
         From inputs to an outcome.
-    settings
+    claim
         What the kernel claims.
     calls, outcomes
         What it was asked before, and what came of it.
     """
     answered: list[Answered] = []
-    biased = not settings.norm.centred or any(
+    biased = not claim.norm.centred or any(
         call.inputs.bias is not None and outcome.y is not None
         for call, outcome in zip(calls, outcomes, strict=True)
     )
     for sizes in (_sizes(calls, outcomes), _taken(calls, outcomes)):
         for inputs in questions(
-            settings.norm,
-            settings.format,
-            settings.weight_format,
+            claim.norm,
+            claim.format,
+            claim.weight_format,
             sizes=sizes,
-            eps=settings.eps[:2],
-            weight_offset=settings.weight_offset,
+            eps=claim.eps[:2],
+            weight_offset=claim.weight_offset,
             biased=biased,
         ):
             y = execute(inputs).y
@@ -78,8 +78,8 @@ def identified(
         if answered:
             return answer(
                 answered,
-                weight_offset=settings.weight_offset,
-                output_format=settings.output_format,
+                weight_offset=claim.weight_offset,
+                output_format=claim.output_format,
             )
     return []
 

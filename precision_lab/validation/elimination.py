@@ -87,11 +87,11 @@ class Rejection:
     rows: NDArray[np.bool_]
 
 
-def parts(inputs: Inputs, y: Floats, settings: Claim) -> Iterator[Part]:
+def parts(inputs: Inputs, y: Floats, claim: Claim) -> Iterator[Part]:
     """A call in blocks of rows, without the zeros of rows that are mostly zeros."""
     count, hidden = y.shape
     step = max(1, BLOCK // hidden)
-    cast = last_cast(settings)
+    cast = last_cast(claim)
     rest = cast.of_bias(inputs.bias)
     for first in range(0, count, step):
         rows = slice(first, first + step)
@@ -170,7 +170,7 @@ class Elimination:
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     alive
         Those that explain all calls so far; once there are none, those that died last and explain
@@ -181,14 +181,14 @@ class Elimination:
         Of each dead hypothesis, the number of the call that it died of.
     """
 
-    settings: Claim
+    claim: Claim
     alive: list[Hypothesis] = field(default_factory=list)
     refuted: bool = False
     deaths: dict[Hypothesis, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        centred = self.settings.norm.centred
-        casts = self.settings.output_format.precision < 24
+        centred = self.claim.norm.centred
+        casts = self.claim.output_format.precision < 24
         self.alive = list(hypotheses(centred=centred, bias=centred, casts=casts))
 
     @property
@@ -198,7 +198,7 @@ class Elimination:
 
     def judge(self, number: int, inputs: Inputs, y: Floats) -> Rejection | None:
         """One call: the hypotheses that do not explain it die; what is wrong if none does."""
-        judged = list(parts(inputs, y, self.settings))
+        judged = list(parts(inputs, y, self.claim))
         left = self._explaining(judged, biased=inputs.bias is not None)
         if left:
             if not self.refuted:

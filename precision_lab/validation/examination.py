@@ -148,29 +148,29 @@ def validate(
         kernel, norm=norm, framework=framework, device=device, isolate=isolate,
         time_limit=time_limit,
     ) as tool:  # fmt: skip
-        settings = Claim.of(
+        claim = Claim.of(
             tool, norm=norm, format=format, weight_format=weight_format,
             output_format=output_format, eps=eps, weight_offset=weight_offset, overflow=overflow,
             seed=seed,
         )  # fmt: skip
         fixed = tool.declared.hidden
         sizes = [fixed] if hidden is None and fixed is not None else hidden
-        calls = default_calls(settings, hidden=sizes, rows=rows, chosen=probes)
+        calls = default_calls(claim, hidden=sizes, rows=rows, chosen=probes)
         if inputs is not None:
-            calls += capture_calls(settings, inputs)
+            calls += capture_calls(claim, inputs)
 
         def execute(given: Inputs) -> Outcome:
-            return tool.run(given, settings)
+            return tool.run(given, claim)
 
         verdict = examine(
             execute,
-            settings,
+            claim,
             calls,
             name=name or tool.name,
             plan=plan,
             bits=bits,
             require=require,
-            diagnose=diagnoser(execute, settings) if diagnose else None,
+            diagnose=diagnoser(execute, claim) if diagnose else None,
             diagnose_sound=diagnose is True,
         )
         limits = (*tool.declared.told, *verdict.unsupported)
@@ -180,7 +180,7 @@ def validate(
 
 def examine(
     execute: Callable[[Inputs], Outcome],
-    settings: Claim,
+    claim: Claim,
     calls: Sequence[Call],
     *,
     name: str,
@@ -196,7 +196,7 @@ def examine(
     ----------
     execute
         From a call's inputs to its outcome. It is called again to shrink what fails.
-    settings, calls
+    claim, calls
         What the kernel claims, and the calls to be made, in order.
     name, plan, bits, require
         As for `validate`.
@@ -212,8 +212,8 @@ def examine(
     """
     check_arithmetic()
     wanted = [properties.find(one).name for one in _names(require)]
-    held = standard(settings, plan, bits=bits)
-    session = Session(settings, execute, held, calls)
+    held = standard(claim, plan, bits=bits)
+    session = Session(claim, execute, held, calls)
     session.run()
     failures, unsupported = session.conclude()
     sound = held if isinstance(held, Sound) else None
@@ -221,7 +221,7 @@ def examine(
     ordinary = session.ordinary
     none = np.zeros(0)
     bench = Bench(
-        settings, execute, calls, session.outcomes,
+        claim, execute, calls, session.outcomes,
         errors=np.concatenate([e for e, _ in ordinary]) if ordinary else none,
         signs=np.concatenate([s for _, s in ordinary]) if ordinary else none,
         flushes=None if sound is None else sound.narrowest.flushes,
@@ -253,17 +253,17 @@ def examine(
     explained = session.outputs > 0 and not session.rejected
     return Verdict(
         kernel=name,
-        settings=settings,
+        claim=claim,
         failures=failures,
         schedule=sound.narrowest.name if sound and explained else None,
         schedules=tuple(dict.fromkeys(h.name for h in sound.alive)) if sound and explained else (),
         plan=known.plan,
         diagnosis=known.told,
         fault=fault,
-        power=powers(calls, session.outcomes, settings, sound.narrowest) if sound else (),
+        power=powers(calls, session.outcomes, claim, sound.narrowest) if sound else (),
         unsupported=unsupported,
         properties=found,
-        notes=notes(calls, session.outcomes, settings, sound.narrowest) if sound else (),
+        notes=notes(calls, session.outcomes, claim, sound.narrowest) if sound else (),
         errors=spreads(session.errors),
         calls=session.judged,
         outputs=session.outputs,

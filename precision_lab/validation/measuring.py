@@ -35,10 +35,10 @@ def sample(inputs: Inputs, y: Floats) -> tuple[Inputs, Floats]:
     return inputs.take(slice(count)), y[:count]
 
 
-def signed_errors(inputs: Inputs, y: Floats, settings: Claim) -> tuple[Floats, Floats]:
+def signed_errors(inputs: Inputs, y: Floats, claim: Claim) -> tuple[Floats, Floats]:
     """Signed errors in ulp of a call's finite outputs, and the sign of the exact values."""
     inputs, y = sample(inputs, y)
-    target, exact = settings.output_format, Exact(inputs)
+    target, exact = claim.output_format, Exact(inputs)
     with np.errstate(all="ignore"):
         t = exact.output[0]
         known = np.isfinite(y) & exact.finite & (np.abs(t) <= target.largest)
@@ -65,7 +65,7 @@ def spreads(errors: Iterable[tuple[str, Floats]]) -> tuple[Spread, ...]:
 
 
 def powers(
-    calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Claim, assumed: Hypothesis
+    calls: Sequence[Call], outcomes: Sequence[Outcome], claim: Claim, assumed: Hypothesis
 ) -> tuple[Power, ...]:
     """What a run would have seen under the hypothesis that it ended with, by size.
 
@@ -78,22 +78,22 @@ def powers(
         if outcome.y is None or call.probe not in ("normal", "exact", "sparse", "tail"):
             continue
         few = call.inputs.take(slice(ROWS))
-        judgement = Judgement(Exact(few), outcome.y[:ROWS], last_cast(settings))
+        judgement = Judgement(Exact(few), outcome.y[:ROWS], last_cast(claim))
         found = judgement.power(assumed)
         n = call.hidden
         if np.isfinite(found).any():
             roots[n] = min(roots.get(n, np.inf), float(np.nanmin(found)))
         if call.probe == "normal":
-            elements[n] = _element(judgement, assumed, settings)
+            elements[n] = _element(judgement, assumed, claim)
     sizes = sorted({*roots, *elements})
     return tuple(Power(n, roots.get(n, np.nan), elements.get(n, np.nan)) for n in sizes)
 
 
-def _element(judgement: Judgement, assumed: Hypothesis, settings: Claim) -> float:
+def _element(judgement: Judgement, assumed: Hypothesis, claim: Claim) -> float:
     """The relative error that always moves an element out of what is sound, in the median."""
     low, high = judgement.expected(assumed)
     with np.errstate(all="ignore"):
         size = np.abs(judgement.exact.output[0])
-        moved = (high - low + settings.output_format.ulp(judgement.y)) / size
+        moved = (high - low + claim.output_format.ulp(judgement.y)) / size
     known = np.isfinite(moved) & (size > 0)
     return float(np.median(moved[known])) if known.any() else float("nan")

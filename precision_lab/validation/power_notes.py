@@ -37,7 +37,7 @@ class Cost:
 
 
 def notes(
-    calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Claim, left: Hypothesis
+    calls: Sequence[Call], outcomes: Sequence[Outcome], claim: Claim, left: Hypothesis
 ) -> tuple[str, ...]:
     """What is said of the bound that a run ended with: nothing where it is the narrowest.
 
@@ -47,7 +47,7 @@ def notes(
     if left.statistic == "direct":
         return ()
     narrow = dataclasses.replace(left, statistic="direct")
-    visible = 2 * settings.output_format.epsilon
+    visible = 2 * claim.output_format.epsilon
     worst: Cost | None = None
     for call, outcome in zip(calls, outcomes, strict=True):
         real = call.gain == ITS_OWN
@@ -55,7 +55,7 @@ def notes(
             real or call.probe.startswith(("constant", "steps", "offset"))
         ):
             continue
-        for part in parts(call.inputs, outcome.y, settings):
+        for part in parts(call.inputs, outcome.y, claim):
             judged = part.judgement
             with np.errstate(all="ignore"):
                 exact = judged.exact.output[0]

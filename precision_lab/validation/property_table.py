@@ -37,7 +37,7 @@ class Bench:
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     execute
         Calls it.
@@ -49,7 +49,7 @@ class Bench:
         Whether float32 subnormals are flushed; None where a plan was the standard.
     """
 
-    settings: Claim
+    claim: Claim
     execute: Callable[[Inputs], Outcome]
     calls: Sequence[Call]
     outcomes: Sequence[Outcome]
@@ -138,23 +138,23 @@ NEGLIGIBLE = 2.0 ** (2 + 2 * SHIFT - 25)
 
 def _ties(bench: Bench) -> Property:
     """Products of 1.5 and odd significands: exact, and halfway between two outputs."""
-    settings = bench.settings
-    target, wide = settings.output_format, settings.weight_format
+    claim = bench.claim
+    target, wide = claim.output_format, claim.weight_format
     if target.precision >= 24 or wide.precision < target.precision:
         return Property("ties", None, "no exact product lies halfway between two outputs")
     # The mean of squares is 4, in every order: r is 1/2, and x·r is 3/2 or 1/2.
     row = np.zeros(TIES)
     row[:8] = 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 1.0
-    if settings.norm.centred:
+    if claim.norm.centred:
         # And the mean is 0.
         row = np.concatenate([row, -row])
     low = 2.0 ** (target.precision - 1)
     gain = (low + 2.0 * (np.arange(len(row)) % TIES) + 1.0) / low
-    weight = wide.cast(gain - settings.weight_offset)
+    weight = wide.cast(gain - claim.weight_offset)
 
     def asked(eps: float, shift: int) -> Inputs:
-        x = settings.format.cast(np.ldexp(row, shift)[None])
-        return check(settings.norm, x, weight, eps=eps, weight_offset=settings.weight_offset)
+        x = claim.format.cast(np.ldexp(row, shift)[None])
+        return check(claim.norm, x, weight, eps=eps, weight_offset=claim.weight_offset)
 
     inputs = asked(0.0, 0)
     exact = Exact(inputs).output[0]
@@ -163,8 +163,8 @@ def _ties(bench: Bench) -> Property:
     count = int(np.count_nonzero(halfway))
     if not count:
         return Property("ties", None, "no product lies halfway")
-    y, eps = bench.execute(inputs).y, settings.eps[0]
-    if y is None and 0 < eps <= NEGLIGIBLE and settings.format.largest >= 3 * 2.0**SHIFT:
+    y, eps = bench.execute(inputs).y, claim.eps[0]
+    if y is None and 0 < eps <= NEGLIGIBLE and claim.format.largest >= 3 * 2.0**SHIFT:
         inputs = asked(eps, SHIFT)
         y = bench.execute(inputs).y
         # In a wider arithmetic than float32 they are no ties, but just beside.
@@ -186,15 +186,15 @@ def _ties(bench: Bench) -> Property:
 
 def _range(bench: Bench) -> Property:
     """Ordinary rows times powers of two: between which sizes outputs are right within an ulp."""
-    settings = bench.settings
-    own, target = settings.format, settings.output_format
+    claim = bench.claim
+    own, target = claim.format, claim.output_format
     base = np.array([1.0, -1.25, 1.5, -0.75, 0.5, 1.75, -1.0, 0.25])
     good = []
     powers = range(own.emin, own.emax)
     for power in powers:
         with np.errstate(all="ignore"):
             x = own.cast(np.ldexp(base, power)[None])
-            inputs = check(settings.norm, x, eps=settings.eps[0])
+            inputs = check(claim.norm, x, eps=claim.eps[0])
             outcome = bench.execute(inputs)
             t = Exact(inputs).output[0]
             far = np.inf if outcome.y is None else np.abs(target.distance(outcome.y, t)).max()

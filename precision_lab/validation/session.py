@@ -46,7 +46,7 @@ class Session:
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     execute
         Calls it once.
@@ -56,7 +56,7 @@ class Session:
         The calls.
     """
 
-    settings: Claim
+    claim: Claim
     execute: Callable[[Inputs], Outcome]
     standard: Sound | OnePlan
     calls: Sequence[Call]
@@ -76,7 +76,7 @@ class Session:
             found = self.standard.judge(number, call.inputs, outcome.y)
             if found is not None:
                 self.rejected[number] = found
-            errors, signs = signed_errors(call.inputs, outcome.y, self.settings)
+            errors, signs = signed_errors(call.inputs, outcome.y, self.claim)
             self.errors.append((call.probe, errors))
             # A bias may cancel the value: an ulp of what is left is no measure.
             if call.probe == "normal" and call.inputs.bias is None and errors.size:
@@ -175,7 +175,7 @@ class Session:
         where = (worst.row, worst.element) if worst else (int(rejected.rows.argmax()), 0)
         if worst is None:
             kind = "root"
-            one = "one 1/√ and one mean" if self.settings.norm.centred else "one 1/√"
+            one = "one 1/√ and one mean" if self.claim.norm.centred else "one 1/√"
             message = f"no {one} can have given all outputs of row {where[0]}"
         else:
             special = not np.isfinite(inputs.x[worst.row].astype(np.float64)).all()
@@ -218,7 +218,7 @@ class Session:
         rows = np.nonzero(rejected.wrong.any(-1))[0][:LOOKED_AT]
         wrong, part = rejected.wrong[rows], y[rows]
         low, high = self.standard.expected(rejected, inputs.take(rows))
-        target = self.settings.output_format
+        target = self.claim.output_format
         top = target.largest
         with np.errstate(all="ignore"):
             near = np.clip(part, np.fmax(low, -top), np.fmin(high, top))

@@ -58,7 +58,7 @@ class Sound(Elimination):
 
     def rejected(self, inputs: Inputs, y: Floats) -> Rejection | None:
         """Outputs that no hypothesis that is left explains."""
-        judged = list(parts(inputs, y, self.settings))
+        judged = list(parts(inputs, y, self.claim))
         if any(explains(judged, one) for one in self.alive):
             return None
         return rejections(judged, self.alive, y.shape[1])[0]
@@ -66,7 +66,7 @@ class Sound(Elimination):
     def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:
         """What the hypothesis allows."""
         empty = np.zeros(inputs.x.shape)
-        judgement = Judgement(Exact(inputs), empty, last_cast(self.settings))
+        judgement = Judgement(Exact(inputs), empty, last_cast(self.claim))
         return judgement.expected(rejected.hypothesis or self.narrowest)
 
     def told(self, rejected: Rejection) -> str:  # noqa: ARG002
@@ -75,7 +75,7 @@ class Sound(Elimination):
 
     def others(self, inputs: Inputs, y: Floats) -> list[str]:
         """Hypotheses that are dead, and explain these outputs all the same."""
-        judged = list(parts(inputs, y, self.settings))
+        judged = list(parts(inputs, y, self.claim))
         dead = (one for one in self.first if not one.flushes)
         return [one.name for one in dead if explains(judged, one)]
 
@@ -86,14 +86,14 @@ class OnePlan:
 
     Parameters
     ----------
-    plan, settings
+    plan, claim
         Which plan, and what the kernel claims.
     bits
         Whether outputs must equal the plan's bit for bit; else within its bound.
     """
 
     plan: Plan
-    settings: Claim
+    claim: Claim
     bits: bool
     equal: int = 0
     total: int = 0
@@ -147,12 +147,12 @@ class OnePlan:
             return ValueRange(exact[0] - reach, exact[0] + reach)
 
 
-def standard(settings: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:
+def standard(claim: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:
     """What a run is held against.
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     plan
         A plan or its name; None for all sound computations.
@@ -166,25 +166,25 @@ def standard(settings: Claim, plan: Plan | str | None, *, bits: bool | None) -> 
         For a plan of another norm, gain or output format.
     """
     if plan is None:
-        return Sound(settings)
+        return Sound(claim)
     chosen = plans.find(plan)
-    chosen.norm_for(settings.norm)
+    chosen.norm_for(claim.norm)
     offset = 1.0 if chosen.gain == "one_plus" else 0.0
-    if chosen.gain != "ignored" and settings.weight_offset != offset:
+    if chosen.gain != "ignored" and claim.weight_offset != offset:
         raise InputError(
             f"plan {chosen.name!r} has the gain {chosen.gain!r}: give weight_offset={offset:g}"
         )
-    own, weight = settings.format, settings.weight_format
-    if chosen.output_format == "input" and settings.output_format != own:
-        chosen = chosen.replace(output_format=settings.output_format.name)
+    own, weight = claim.format, claim.weight_format
+    if chosen.output_format == "input" and claim.output_format != own:
+        chosen = chosen.replace(output_format=claim.output_format.name)
     made = chosen.formats_for(own, weight).output_format
-    if made != settings.output_format.name:
+    if made != claim.output_format.name:
         raise InputError(
             f"plan {chosen.name!r} gives {made}: the kernel's output format is"
-            f" {settings.output_format.name}"
+            f" {claim.output_format.name}"
         )
     known = bool(chosen.verified) or " order=" in f" {chosen.name}"
-    return OnePlan(chosen, settings, known if bits is None else bits)
+    return OnePlan(chosen, claim, known if bits is None else bits)
 
 
 __all__ = ["OnePlan", "Sound", "Standard", "standard"]

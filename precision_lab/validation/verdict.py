@@ -110,7 +110,7 @@ class Verdict:
     ----------
     kernel
         Its name.
-    settings
+    claim
         What it claims.
     failures
         What is wrong, the most telling first.
@@ -140,7 +140,7 @@ class Verdict:
     """
 
     kernel: str
-    settings: Claim
+    claim: Claim
     failures: tuple[Failure, ...]
     schedule: str | None
     schedules: tuple[str, ...] = ()
@@ -163,8 +163,8 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        settings = self.settings
-        what = f"{settings.norm.title} in {settings.output_format.name}"
+        claim = self.claim
+        what = f"{claim.norm.title} in {claim.output_format.name}"
         if self.passed:
             how = "" if self.schedule is None else f", {self.schedule}"
             how += ", with a note" if any(SHOWS in told for told in self.notes) else ""
@@ -207,7 +207,7 @@ class Verdict:
             "kernel": self.kernel,
             "passed": self.passed,
             "sentence": self.sentence,
-            "settings": self.settings.to_dict(),
+            "settings": self.claim.to_dict(),
             "schedule": self.schedule,
             "schedules": list(self.schedules),
             "plan": self.plan,

@@ -72,7 +72,7 @@ def check_vectors(
     path = Path(folder)
     manifest = read_manifest(path)
     try:
-        settings = Claim.of(**msgspec.to_builtins(manifest.settings))
+        claim = Claim.of(**msgspec.to_builtins(manifest.settings))
     except InputError as error:
         raise InputError(f"{path / NAME}: {error}") from None
     calls: list[Call] = []
@@ -81,8 +81,8 @@ def check_vectors(
     for file in manifest.files:
         asked = [call for call in manifest.calls if call.file == file.name]
         tensors = _inputs(path, file.name, manifest, asked)
-        made = {row.name: _made(row, tensors, settings, path) for row in asked}
-        given = _outputs(path, file.name, asked, settings)
+        made = {row.name: _made(row, tensors, claim, path) for row in asked}
+        given = _outputs(path, file.name, asked, claim)
         for row in asked:
             y = given.get(f"{row.name}.y")
             if y is None:
@@ -105,12 +105,12 @@ def check_vectors(
     calls.sort(key=lambda call: call.inputs.x.size)
     verdict = examine(
         lambda inputs: _outcome(inputs, recorded),
-        settings,
+        claim,
         calls,
         name=name or path.resolve().name,
         plan=plan,
         bits=bits,
-        diagnose=lambda asked, outcomes: _diagnosis(asked, outcomes, settings),
+        diagnose=lambda asked, outcomes: _diagnosis(asked, outcomes, claim),
     )
     if not missing:
         return verdict
@@ -171,7 +171,7 @@ def _rows(inputs: Inputs, whole: Inputs) -> slice | None:
     return found if 0 <= start <= len(of) - len(x) and np.shares_memory(x, of[found]) else None
 
 
-def _diagnosis(calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Claim) -> Diagnosis:
+def _diagnosis(calls: Sequence[Call], outcomes: Sequence[Outcome], claim: Claim) -> Diagnosis:
     """The plan behind the outputs of the calls that were made for it."""
     answered = [
         Answered(call.inputs, outcome.y)
@@ -181,7 +181,7 @@ def _diagnosis(calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Cla
     if not answered:
         return Diagnosis(None)
     return diagnosis(
-        answer(answered, weight_offset=settings.weight_offset, output_format=settings.output_format)
+        answer(answered, weight_offset=claim.weight_offset, output_format=claim.output_format)
     )
 
 
@@ -207,14 +207,14 @@ def _roles(call: Asked) -> list[str]:
     return ["x", "eps", *["weight"] * call.weight, *["bias"] * call.bias]
 
 
-def _made(row: Asked, tensors: Tensors, settings: Claim, path: Path) -> Inputs:
+def _made(row: Asked, tensors: Tensors, claim: Claim, path: Path) -> Inputs:
     """The arguments of a call, as the manifest tells them."""
     x, eps = tensors[f"{row.name}.x"], tensors[f"{row.name}.eps"]
     weight, bias = (tensors.get(f"{row.name}.{role}") for role in ("weight", "bias"))
-    shapes = {"x": (x, settings.format, (row.rows, row.hidden))}
+    shapes = {"x": (x, claim.format, (row.rows, row.hidden))}
     for role, part in (("weight", weight), ("bias", bias)):
         if part is not None:
-            shapes[role] = (part, settings.weight_format, (row.hidden,))  # type: ignore[assignment]
+            shapes[role] = (part, claim.weight_format, (row.hidden,))  # type: ignore[assignment]
     for role, (part, format, shape) in shapes.items():
         if part.dtype != format.dtype or part.shape != shape:
             raise InputError(
@@ -225,10 +225,10 @@ def _made(row: Asked, tensors: Tensors, settings: Claim, path: Path) -> Inputs:
         raise InputError(
             f"{path / row.file}.safetensors holds another {row.name}.eps than {NAME} says"
         )
-    return check(settings.norm, x, weight, bias, eps=row.eps, weight_offset=settings.weight_offset)
+    return check(claim.norm, x, weight, bias, eps=row.eps, weight_offset=claim.weight_offset)
 
 
-def _outputs(path: Path, name: str, asked: Sequence[Asked], settings: Claim) -> Tensors:
+def _outputs(path: Path, name: str, asked: Sequence[Asked], claim: Claim) -> Tensors:
     """The outputs beside a file, those of some calls at least; none where there is no file."""
     place = path / f"{name}.y.safetensors"
     if not place.exists():
@@ -241,7 +241,7 @@ def _outputs(path: Path, name: str, asked: Sequence[Asked], settings: Claim) -> 
                 f"{place} holds {tensor!r}, which is no output of {name}.safetensors: they are"
                 f" named {asked[0].name}.y to {asked[-1].name}.y"
             )
-        target = settings.output_format
+        target = claim.output_format
         if y.dtype != target.dtype or y.shape != known[tensor]:
             raise InputError(
                 f"{place} holds {tensor} as {y.dtype} of shape {y.shape}: asked for is"

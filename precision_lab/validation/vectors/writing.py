@@ -101,13 +101,13 @@ def write_vectors(
     OSError
         With ``errno.ENOSPC`` if the disk is full.
     """
-    settings = Claim.of(
+    claim = Claim.of(
         norm=norm, format=format, weight_format=weight_format, output_format=output_format,
         eps=eps, weight_offset=weight_offset, overflow=overflow, seed=seed,
     )  # fmt: skip
-    _storable(settings)
-    calls = default_calls(settings, hidden=hidden, rows=rows, chosen=probes)
-    calls += _telling(settings, None if hidden is None else {call.hidden for call in calls})
+    _storable(claim)
+    calls = default_calls(claim, hidden=hidden, rows=rows, chosen=probes)
+    calls += _telling(claim, None if hidden is None else {call.hidden for call in calls})
     size = sum(_bytes(call) for call in calls)
     if size > limit:
         raise InputError(
@@ -134,7 +134,7 @@ def write_vectors(
         place = path / f"{name}.safetensors"
         write_safetensors(place, tensors)
         files.append(_file(name, place))
-    claims = Claims(**settings.to_dict())  # type: ignore[arg-type]
+    claims = Claims(**claim.to_dict())  # type: ignore[arg-type]
     manifest = Manifest(
         vectors=VERSION, written_by=__version__, settings=claims, files=files, calls=asked
     )
@@ -142,22 +142,22 @@ def write_vectors(
     return Written(path, tuple(file.name for file in files), len(asked), size)
 
 
-def _storable(settings: Claim) -> None:
+def _storable(claim: Claim) -> None:
     stored = set(DTYPES.values())
-    for row in (settings.format, settings.weight_format, settings.output_format):
+    for row in (claim.format, claim.weight_format, claim.output_format):
         if row.dtype not in stored:
             raise InputError(f"safetensors has no name for {row.name}: vectors cannot hold it")
 
 
-def _telling(settings: Claim, sizes: set[int] | None) -> list[Call]:
+def _telling(claim: Claim, sizes: set[int] | None) -> list[Call]:
     """Calls whose outputs tell plans apart, at two of the sizes that were asked for."""
     chosen: dict[str, Any] = {}
     if sizes is not None:
         few = sorted(size for size in sizes if size > 1)[:2] or sorted(sizes)[:1]
         chosen["sizes"] = {n: max(8, 2560 // n) for n in few}
     found = questions(
-        settings.norm, settings.format, settings.weight_format,
-        eps=settings.eps[:2], weight_offset=settings.weight_offset, **chosen,
+        claim.norm, claim.format, claim.weight_format,
+        eps=claim.eps[:2], weight_offset=claim.weight_offset, **chosen,
     )  # fmt: skip
     return [Call(IDENTIFY, inputs, "random") for inputs in found]
 
