@@ -14,7 +14,7 @@ from __future__ import annotations
 import unittest
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.validation import Probe, default_calls, spelt, validate
+from precision_lab.validation import Probe, array_text, default_calls, validate
 from precision_lab.validation import probes as all_probes
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _failure(failure: Failure) -> list[str]:
         rows, hidden = failure.inputs.x.shape[0], failure.inputs.x.shape[-1]
         lines.append(f"  small:   {failure.small}, for [{rows}, {hidden}]")
         arrays = failure.inputs.named_arguments()
-        lines += [f"    {name:6} {spelt(array)}" for name, array in arrays.items()]
+        lines += [f"    {name:6} {array_text(array)}" for name, array in arrays.items()]
     return lines
 
 

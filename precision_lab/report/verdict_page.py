@@ -12,7 +12,7 @@ from precision_lab.report.charts.drawing import Chart, svg
 from precision_lab.report.charts.signed_chart import signed
 from precision_lab.report.page import template
 from precision_lab.report.tables import Table
-from precision_lab.validation import hexed
+from precision_lab.validation import hex_text
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _spelt(array: NDArray[Any]) -> str:
     lines = []
     for row in rows[:4].tolist():
         more = f" … {len(row)} in all" if len(row) > LONGEST else ""
-        lines.append(" ".join(hexed(value) for value in row[:LONGEST]) + more)
+        lines.append(" ".join(hex_text(value) for value in row[:LONGEST]) + more)
     if len(rows) > 4:
         lines.append(f"… {len(rows)} rows in all")
     return "\n".join(lines)

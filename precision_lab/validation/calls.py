@@ -11,7 +11,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import make_bias, make_gain
 from precision_lab.norm import Inputs, check
-from precision_lab.validation.probe_table import Ask, Probe, probes
+from precision_lab.validation.probe_table import Probe, ProbeRequest, probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
-ITS_OWN = "its own"
+CAPTURED = "its own"
 """The gain of a layer of a capture."""
 
 
@@ -104,13 +104,13 @@ def fits(probe: Probe, claim: Claim) -> bool:
 
 
 def _sizes(name: str, values: Iterable[int], least: int) -> list[int]:
-    found = [values] if isinstance(values, int | np.integer) else list(values)
-    if not found:
+    sizes = [values] if isinstance(values, int | np.integer) else list(values)
+    if not sizes:
         raise InputError(f"{name} is empty: give one size or more, such as 64")
-    for value in found:
+    for value in sizes:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"{name} holds {value!r}: give whole numbers, {least} or more")
-    return [int(value) for value in found]
+    return [int(value) for value in sizes]
 
 
 def _of_probe(
@@ -134,16 +134,16 @@ def _call(
 ) -> Call:  # fmt: skip
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
     seed = claim.seed * 1_000_003 + place * 100_003 + size
-    ask = Ask(count, size, claim.format, eps, seed, claim.norm.centred)
+    request = ProbeRequest(count, size, claim.format, eps, seed, claim.norm.centred)
     with np.errstate(all="ignore"):
-        x = claim.format.cast(probe.make(ask))
+        x = claim.format.cast(probe.make(request))
     return Call(probe.name, with_parameters(claim, x, gain, eps, seed, biased=biased), gain)
 
 
 def with_parameters(
     claim: Claim, x: Array, gain: str, eps: float, seed: int, *, biased: bool
 ) -> Inputs:
-    """Inputs with a gain of the table, stored as the claim say, and a bias where it fits."""
+    """Inputs with a gain of the table, stored as claimed, and a bias where it fits."""
     size, offset = x.shape[-1], claim.weight_offset
     weight = make_gain(gain, hidden=size, seed=seed)
     bias = make_bias("random", hidden=size, seed=seed) if biased and claim.norm.centred else None
@@ -176,16 +176,16 @@ def capture_calls(claim: Claim, capture: Capture) -> list[Call]:
         )
     calls = []
     for layer in capture.layers:
-        x, own = claim.format.cast(layer.x), layer.weight
+        x, gain = claim.format.cast(layer.x), layer.weight
         if capture.weight_offset != claim.weight_offset:
-            # The same gain, told as the kernel wants it.
-            own = own.astype(np.float64) + (capture.weight_offset - claim.weight_offset)
+            # The same gain, stored as the kernel wants it.
+            gain = gain.astype(np.float64) + (capture.weight_offset - claim.weight_offset)
         weight, bias = (
-            None if one is None else claim.weight_format.cast(one) for one in (own, layer.bias)
+            None if one is None else claim.weight_format.cast(one) for one in (gain, layer.bias)
         )
         inputs = check(
             claim.norm, x, weight, bias,
             eps=capture.eps, weight_offset=claim.weight_offset,
         )  # fmt: skip
-        calls.append(Call(layer.name, inputs, ITS_OWN))
+        calls.append(Call(layer.name, inputs, CAPTURED))
     return calls
