@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["assert_norm", "watchers"]
 
-TOLD = 3
-"""Failures that are told whole; others are counted."""
+REPORTED = 3
+"""Failures that are reported in full; others are counted."""
 
 watchers: list[Callable[[Verdict], None]] = []
 """Called with every verdict: the pytest plugin collects them so."""
@@ -89,25 +89,25 @@ def assert_norm(
     """
     # A failure's message is what is to be read, not this function.
     __tracebackhide__ = True
-    chosen = None if probes is None else _listed(probes)
+    chosen = [probes] if isinstance(probes, str | Probe) else probes and list(probes)
     options.setdefault("diagnose", "failures")
     if norm is not None:
         options["norm"] = norm
     verdict = validate(kernel, format=format, probes=chosen, **options)
-    if chosen and not verdict.calls and _meaningless(chosen, verdict):
+    claim = verdict.claim
+    if chosen and not verdict.calls and not default_calls(claim, chosen=chosen):
         names = ", ".join(all_probes.find(one).name for one in chosen)
-        claim = verdict.claim
         raise unittest.SkipTest(
             f"{names} means nothing for {claim.norm.title} in {claim.format.name}"
         )
     for watcher in watchers:
         watcher(verdict)
     if not verdict.passed:
-        raise AssertionError(told(verdict))
+        raise AssertionError(failure_report(verdict))
     return verdict
 
 
-def told(verdict: Verdict) -> str:
+def failure_report(verdict: Verdict) -> str:
     """What is wrong with a kernel, for the reader of a failed test.
 
     Parameters
@@ -119,14 +119,14 @@ def told(verdict: Verdict) -> str:
     lines = [f"{verdict.kernel} is not a sound {claim.norm.title} in {claim.output_format.name}"]
     if verdict.diagnosis:
         lines.append(f"  diagnosis: {verdict.diagnosis}")
-    for failure in verdict.failures[:TOLD]:
-        lines += _failure(failure)
-    if more := len(verdict.failures) - TOLD:
-        lines += [f"  and {more} more kinds of failure"] if more > 0 else []
+    for failure in verdict.failures[:REPORTED]:
+        lines += _failure_lines(failure)
+    if (more := len(verdict.failures) - REPORTED) > 0:
+        lines.append(f"  and {more} more kinds of failure")
     return "\n".join(lines)
 
 
-def _failure(failure: Failure) -> list[str]:
+def _failure_lines(failure: Failure) -> list[str]:
     lines = [f"  probe:   {failure.call or failure.probe or failure.kind}"]
     if failure.count and failure.worst is not None:
         lines.append(f"  wrong:   {failure.count} of {failure.total} outputs")
@@ -139,12 +139,3 @@ def _failure(failure: Failure) -> list[str]:
         arrays = failure.inputs.named_arguments()
         lines += [f"    {name:6} {array_text(array)}" for name, array in arrays.items()]
     return lines
-
-
-def _listed(probes: Probe | str | Iterable[Probe | str]) -> list[Probe | str]:
-    return [probes] if isinstance(probes, str | Probe) else list(probes)
-
-
-def _meaningless(chosen: list[Probe | str], verdict: Verdict) -> bool:
-    """Whether none of the probes has a call, for this norm and format."""
-    return not default_calls(verdict.claim, chosen=chosen)
