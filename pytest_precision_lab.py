@@ -91,7 +91,7 @@ class Collector:
         self.due = 0.0
         self.writes = True
 
-    def seen(self, verdict: Verdict) -> None:
+    def collect(self, verdict: Verdict) -> None:
         """Note a verdict of the test that runs."""
         self.fresh.append(json.loads(verdict.to_json()))
 
@@ -116,7 +116,7 @@ class Collector:
             self.write()
         except InputError as error:
             raise pytest.UsageError(f"--precision-report: {error}") from None
-        watchers.append(self.seen)
+        watchers.append(self.collect)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -129,18 +129,17 @@ class Collector:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take them from it, in the process that writes."""
-        found = getattr(report, KEY, ())
-        for verdict in found:
-            self.all.append({"test": report.nodeid, **verdict})
-        if found and time.monotonic() >= self.due:
+        verdicts = getattr(report, KEY, ())
+        self.all += [{"test": report.nodeid, **verdict} for verdict in verdicts]
+        if verdicts and time.monotonic() >= self.due:
             self.write()
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the file a last time."""
         from precision_lab.testing import watchers
 
-        if self.seen in watchers:
-            watchers.remove(self.seen)
+        if self.collect in watchers:
+            watchers.remove(self.collect)
         self.write(finished=exitstatus in FINISHED)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

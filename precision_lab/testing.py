@@ -14,7 +14,7 @@ from __future__ import annotations
 import unittest
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.validation import Probe, default_calls, spelt, validate
+from precision_lab.validation import Probe, array_text, default_calls, validate
 from precision_lab.validation import probes as all_probes
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["assert_norm", "watchers"]
 
-TOLD = 3
-"""Failures that are told whole; others are counted."""
+REPORTED = 3
+"""Failures that are reported in full; others are counted."""
 
 watchers: list[Callable[[Verdict], None]] = []
 """Called with every verdict: the pytest plugin collects them so."""
@@ -89,25 +89,25 @@ def assert_norm(
     """
     # A failure's message is what is to be read, not this function.
     __tracebackhide__ = True
-    chosen = None if probes is None else _listed(probes)
+    chosen = [probes] if isinstance(probes, str | Probe) else probes and list(probes)
     options.setdefault("diagnose", "failures")
     if norm is not None:
         options["norm"] = norm
     verdict = validate(kernel, format=format, probes=chosen, **options)
-    if chosen and not verdict.calls and _meaningless(chosen, verdict):
+    claim = verdict.claim
+    if chosen and not verdict.calls and not default_calls(claim, chosen=chosen):
         names = ", ".join(all_probes.find(one).name for one in chosen)
-        settings = verdict.settings
         raise unittest.SkipTest(
-            f"{names} means nothing for {settings.norm.title} in {settings.format.name}"
+            f"{names} means nothing for {claim.norm.title} in {claim.format.name}"
         )
     for watcher in watchers:
         watcher(verdict)
     if not verdict.passed:
-        raise AssertionError(told(verdict))
+        raise AssertionError(failure_report(verdict))
     return verdict
 
 
-def told(verdict: Verdict) -> str:
+def failure_report(verdict: Verdict) -> str:
     """What is wrong with a kernel, for the reader of a failed test.
 
     Parameters
@@ -115,20 +115,18 @@ def told(verdict: Verdict) -> str:
     verdict
         Of a kernel that failed.
     """
-    settings = verdict.settings
-    lines = [
-        f"{verdict.kernel} is not a sound {settings.norm.title} in {settings.output_format.name}"
-    ]
+    claim = verdict.claim
+    lines = [f"{verdict.kernel} is not a sound {claim.norm.title} in {claim.output_format.name}"]
     if verdict.diagnosis:
         lines.append(f"  diagnosis: {verdict.diagnosis}")
-    for failure in verdict.failures[:TOLD]:
-        lines += _failure(failure)
-    if more := len(verdict.failures) - TOLD:
-        lines += [f"  and {more} more kinds of failure"] if more > 0 else []
+    for failure in verdict.failures[:REPORTED]:
+        lines += _failure_lines(failure)
+    if (more := len(verdict.failures) - REPORTED) > 0:
+        lines.append(f"  and {more} more kinds of failure")
     return "\n".join(lines)
 
 
-def _failure(failure: Failure) -> list[str]:
+def _failure_lines(failure: Failure) -> list[str]:
     lines = [f"  probe:   {failure.call or failure.probe or failure.kind}"]
     if failure.count and failure.worst is not None:
         lines.append(f"  wrong:   {failure.count} of {failure.total} outputs")
@@ -139,14 +137,5 @@ def _failure(failure: Failure) -> list[str]:
         rows, hidden = failure.inputs.x.shape[0], failure.inputs.x.shape[-1]
         lines.append(f"  small:   {failure.small}, for [{rows}, {hidden}]")
         arrays = failure.inputs.named_arguments()
-        lines += [f"    {name:6} {spelt(array)}" for name, array in arrays.items()]
+        lines += [f"    {name:6} {array_text(array)}" for name, array in arrays.items()]
     return lines
-
-
-def _listed(probes: Probe | str | Iterable[Probe | str]) -> list[Probe | str]:
-    return [probes] if isinstance(probes, str | Probe) else list(probes)
-
-
-def _meaningless(chosen: list[Probe | str], verdict: Verdict) -> bool:
-    """Whether none of the probes has a call, for this norm and format."""
-    return not default_calls(verdict.settings, chosen=chosen)

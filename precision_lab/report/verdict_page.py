@@ -12,7 +12,7 @@ from precision_lab.report.charts.drawing import Chart, svg
 from precision_lab.report.charts.signed_chart import signed
 from precision_lab.report.page import template
 from precision_lab.report.tables import Table
-from precision_lab.validation import hexed
+from precision_lab.validation import hex_text
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def verdict_html(verdict: Verdict, *, command: str = "") -> str:
 def error_chart(verdict: Verdict) -> Chart:
     """The figure of a verdict: signed errors of its outputs, in ulp, by probe."""
     rows = pd.DataFrame([vars(one) for one in verdict.errors])
-    output = verdict.settings.output_format.name
+    output = verdict.claim.output_format.name
     return signed(
         rows,
         name="errors",
@@ -90,7 +90,7 @@ def _spelt(array: NDArray[Any]) -> str:
     lines = []
     for row in rows[:4].tolist():
         more = f" … {len(row)} in all" if len(row) > LONGEST else ""
-        lines.append(" ".join(hexed(value) for value in row[:LONGEST]) + more)
+        lines.append(" ".join(hex_text(value) for value in row[:LONGEST]) + more)
     if len(rows) > 4:
         lines.append(f"… {len(rows)} rows in all")
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from precision_lab.validation.calls import Call, default_calls
 from precision_lab.validation.comparison import Comparison, compare
 from precision_lab.validation.examination import examine, validate
-from precision_lab.validation.failures import Failure, hexed, spelt
+from precision_lab.validation.failures import Failure, array_text, hex_text
 from precision_lab.validation.probe_table import Probe, probes
 from precision_lab.validation.property_table import properties
 from precision_lab.validation.reproducer import write_reproducer
@@ -21,13 +21,13 @@ __all__ = [
     "Failure",
     "Probe",
     "Verdict",
+    "array_text",
     "compare",
     "default_calls",
     "examine",
-    "hexed",
+    "hex_text",
     "probes",
     "properties",
-    "spelt",
     "validate",
     "write_reproducer",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import make_bias, make_gain
 from precision_lab.norm import Inputs, check
-from precision_lab.validation.probe_table import Ask, Probe, probes
+from precision_lab.validation.probe_table import Probe, ProbeRequest, probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
-ITS_OWN = "its own"
+CAPTURED = "its own"
 """The gain of a layer of a capture."""
 
 
@@ -63,7 +63,7 @@ class Call:
 
 
 def default_calls(
-    settings: Claim,
+    claim: Claim,
     *,
     hidden: Iterable[int] | None = None,
     rows: Iterable[int] | None = None,
@@ -73,7 +73,7 @@ def default_calls(
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     hidden, rows
         Sizes to be tried instead of each probe's own.
@@ -92,31 +92,29 @@ def default_calls(
         raise InputError("probes is empty: give one name or more, such as 'normal'")
     calls: list[Call] = []
     for probe in picked:
-        if fits(probe, settings):
-            calls += _of_probe(probe, settings, sizes, counts)
+        if fits(probe, claim):
+            calls += _of_probe(probe, claim, sizes, counts)
     return sorted(calls, key=lambda call: call.inputs.x.size)
 
 
-def fits(probe: Probe, settings: Claim) -> bool:
+def fits(probe: Probe, claim: Claim) -> bool:
     """Whether a probe means something for the norm and the format."""
     endless = probe.name in ("infinity", "minus-infinity")
-    return (settings.norm.centred or not probe.centred) and (
-        settings.format.infinities or not endless
-    )
+    return (claim.norm.centred or not probe.centred) and (claim.format.infinities or not endless)
 
 
 def _sizes(name: str, values: Iterable[int], least: int) -> list[int]:
-    found = [values] if isinstance(values, int | np.integer) else list(values)
-    if not found:
+    sizes = [values] if isinstance(values, int | np.integer) else list(values)
+    if not sizes:
         raise InputError(f"{name} is empty: give one size or more, such as 64")
-    for value in found:
+    for value in sizes:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"{name} holds {value!r}: give whole numbers, {least} or more")
-    return [int(value) for value in found]
+    return [int(value) for value in sizes]
 
 
 def _of_probe(
-    probe: Probe, settings: Claim, sizes: list[int] | None, counts: list[int] | None
+    probe: Probe, claim: Claim, sizes: list[int] | None, counts: list[int] | None
 ) -> Iterator[Call]:
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
     near = probe.name.startswith("near-eps")
@@ -125,48 +123,46 @@ def _of_probe(
             gains = probe.gains if probe.each else (probe.gains[turn % len(probe.gains)],)
             for part, gain in enumerate(gains):
                 step = place + turn + part
-                every = settings.eps if near else (settings.eps[step % len(settings.eps)],)
+                every = claim.eps if near else (claim.eps[step % len(claim.eps)],)
                 for eps in every:
-                    yield _call(
-                        probe, settings, size, count, gain=gain, eps=eps, biased=step % 3 != 0
-                    )
+                    yield _call(probe, claim, size, count, gain=gain, eps=eps, biased=step % 3 != 0)
 
 
 def _call(
-    probe: Probe, settings: Claim, size: int, count: int, *,
+    probe: Probe, claim: Claim, size: int, count: int, *,
     gain: str, eps: float, biased: bool,
 ) -> Call:  # fmt: skip
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
-    seed = settings.seed * 1_000_003 + place * 100_003 + size
-    ask = Ask(count, size, settings.format, eps, seed, settings.norm.centred)
+    seed = claim.seed * 1_000_003 + place * 100_003 + size
+    request = ProbeRequest(count, size, claim.format, eps, seed, claim.norm.centred)
     with np.errstate(all="ignore"):
-        x = settings.format.cast(probe.make(ask))
-    return Call(probe.name, with_parameters(settings, x, gain, eps, seed, biased=biased), gain)
+        x = claim.format.cast(probe.make(request))
+    return Call(probe.name, with_parameters(claim, x, gain, eps, seed, biased=biased), gain)
 
 
 def with_parameters(
-    settings: Claim, x: Array, gain: str, eps: float, seed: int, *, biased: bool
+    claim: Claim, x: Array, gain: str, eps: float, seed: int, *, biased: bool
 ) -> Inputs:
-    """Inputs with a gain of the table, stored as the settings say, and a bias where it fits."""
-    size, offset = x.shape[-1], settings.weight_offset
+    """Inputs with a gain of the table, stored as claimed, and a bias where it fits."""
+    size, offset = x.shape[-1], claim.weight_offset
     weight = make_gain(gain, hidden=size, seed=seed)
-    bias = make_bias("random", hidden=size, seed=seed) if biased and settings.norm.centred else None
+    bias = make_bias("random", hidden=size, seed=seed) if biased and claim.norm.centred else None
     if weight is not None:
         # Of a narrow format, no larger than it can hold.
-        top = settings.weight_format.largest
+        top = claim.weight_format.largest
         weight = np.clip(weight - offset, -top, top)
     with np.errstate(all="ignore"):
         return check(
-            settings.norm,
+            claim.norm,
             x,
-            None if weight is None else settings.weight_format.cast(weight),
-            None if bias is None else settings.weight_format.cast(bias),
+            None if weight is None else claim.weight_format.cast(weight),
+            None if bias is None else claim.weight_format.cast(bias),
             eps=eps,
             weight_offset=offset,
         )
 
 
-def capture_calls(settings: Claim, capture: Capture) -> list[Call]:
+def capture_calls(claim: Claim, capture: Capture) -> list[Call]:
     """A call for each layer of a capture, rounded to the kernel's formats.
 
     Raises
@@ -174,22 +170,22 @@ def capture_calls(settings: Claim, capture: Capture) -> list[Call]:
     InputError
         Where the capture is of another norm.
     """
-    if capture.norm != settings.norm.name:
+    if capture.norm != claim.norm.name:
         raise InputError(
-            f"the capture is of the norm {capture.norm!r}: the kernel's is {settings.norm.name!r}"
+            f"the capture is of the norm {capture.norm!r}: the kernel's is {claim.norm.name!r}"
         )
     calls = []
     for layer in capture.layers:
-        x, own = settings.format.cast(layer.x), layer.weight
-        if capture.weight_offset != settings.weight_offset:
-            # The same gain, told as the kernel wants it.
-            own = own.astype(np.float64) + (capture.weight_offset - settings.weight_offset)
+        x, gain = claim.format.cast(layer.x), layer.weight
+        if capture.weight_offset != claim.weight_offset:
+            # The same gain, stored as the kernel wants it.
+            gain = gain.astype(np.float64) + (capture.weight_offset - claim.weight_offset)
         weight, bias = (
-            None if one is None else settings.weight_format.cast(one) for one in (own, layer.bias)
+            None if one is None else claim.weight_format.cast(one) for one in (gain, layer.bias)
         )
         inputs = check(
-            settings.norm, x, weight, bias,
-            eps=capture.eps, weight_offset=settings.weight_offset,
+            claim.norm, x, weight, bias,
+            eps=capture.eps, weight_offset=claim.weight_offset,
         )  # fmt: skip
-        calls.append(Call(layer.name, inputs, ITS_OWN))
+        calls.append(Call(layer.name, inputs, CAPTURED))
     return calls

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ SIZES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Clue:
+class Cause:
     """A property that separates right calls from wrong ones.
 
     Parameters
     ----------
-    told
+    sentence
         In words: ``right where hidden is a multiple of 64, wrong elsewhere``.
     right
         Whether a call is on the right side.
@@ -30,12 +31,14 @@ class Clue:
         Whether it is one of hidden sizes.
     """
 
-    told: str
+    sentence: str
     right: Callable[[Call], bool]
     sizes: bool = False
 
 
-def clue(calls: Sequence[Call], judged: Collection[int], wrong: Collection[int]) -> Clue | None:
+def common_cause(
+    calls: Sequence[Call], judged: Collection[int], wrong: Collection[int]
+) -> Cause | None:
     """The simplest property that separates wrong calls from right ones; None where none does.
 
     It must hold for every wrong call, whatever its probe. Of right calls those count which show
@@ -51,71 +54,74 @@ def clue(calls: Sequence[Call], judged: Collection[int], wrong: Collection[int])
     """
     failed = {calls[i].probe for i in wrong}
     bad = [calls[i] for i in wrong]
-    good = [calls[i] for i in judged if i not in wrong and _tells(calls[i])]
-    if not any(_tells(one) for one in bad) or not good:
+    good = [calls[i] for i in judged if i not in wrong and _shows_faults(calls[i])]
+    if not any(_shows_faults(one) for one in bad) or not good:
         return None
-    told = [one for one in good if one.probe in failed or one.probe.startswith("rows-")]
-    ours = [*bad, *told]
-    if not told:
-        return None
-    for rule in _rules(good, bad):
-        whole = {one.hidden for one in bad} if rule.sizes else set()
+    compared = [one for one in good if one.probe in failed or one.probe.startswith("rows-")]
+    for rule in _rules(good, bad) if compared else ():
+        hiding = {one.hidden for one in bad} if rule.sizes else set()
         # At a size where some call is wrong, others may hide it.
-        right = all(rule.right(one) or one.hidden in whole for one in told)
-        if right and not any(map(rule.right, bad)) and any(map(rule.right, ours)):
+        right = all(rule.right(one) or one.hidden in hiding for one in compared)
+        if right and not any(map(rule.right, bad)) and any(map(rule.right, compared)):
             return rule
     return None
 
 
-def _tells(call: Call) -> bool:
+def _shows_faults(call: Call) -> bool:
     """Whether a fault of sizes or arguments would show in it."""
     ordinary = call.probe in ("normal", "sparse", "gain") or call.probe.startswith("rows-")
     return ordinary and call.rows > 0 and call.gain != "zero"
 
 
-def _rules(good: Sequence[Call], bad: Sequence[Call]) -> Iterator[Clue]:
+def _rules(good: Sequence[Call], bad: Sequence[Call]) -> Iterator[Cause]:
     """What may separate them, the simplest first."""
-    yield Clue("right without a weight, wrong with one", lambda one: one.inputs.weight is None)
-    yield Clue("right with a weight, wrong without one", lambda one: one.inputs.weight is not None)
-    yield Clue("right without a bias, wrong with one", lambda one: one.inputs.bias is None)
-    yield Clue("right with a bias, wrong without one", lambda one: one.inputs.bias is not None)
+    for name in ("weight", "bias"):
+        absent = partial(_lacks, name)
+        yield Cause(f"right without a {name}, wrong with one", absent)
+        yield Cause(f"right with a {name}, wrong without one", lambda one, f=absent: not f(one))  # type: ignore[misc]
     for value in sorted({one.inputs.eps for one in good} - {one.inputs.eps for one in bad}):
-        yield Clue(
+        yield Cause(
             f"right where eps is {value:g}, wrong where it is another",
             lambda one, value=value: one.inputs.eps == value,  # type: ignore[misc]
         )
-    lost = {one.hidden for one in bad}
-    sizes = {one.hidden for one in good} - lost or lost, lost
+    wrong = {one.hidden for one in bad}
+    right = {one.hidden for one in good} - wrong or wrong
     # The largest power of two that divides all right sizes: no call is right that shows less.
-    step = math.gcd(*sizes[0]) & -math.gcd(*sizes[0])
-    if step > 1 and len(sizes[0]) > 1 and len(sizes[1]) > 1:
-        yield Clue(
+    step = math.gcd(*right) & -math.gcd(*right)
+    if step > 1 and len(right) > 1 and len(wrong) > 1:
+        yield Cause(
             f"right where hidden is a multiple of {step}, wrong elsewhere",
             lambda one: one.hidden % step == 0,
             sizes=True,
         )
-    yield from _thresholds("hidden is", lambda one: one.hidden, *sizes, sizes=True)
+    yield from _thresholds("hidden is", lambda one: one.hidden, right, wrong, sizes=True)
     counts = {one.rows for one in good}, {one.rows for one in bad}
     yield from _thresholds("rows are", lambda one: one.rows, *counts)
 
 
+def _lacks(name: str, call: Call) -> bool:
+    return getattr(call.inputs, name) is None
+
+
 def _thresholds(
     name: str, of: Callable[[Call], int], good: set[int], bad: set[int], *, sizes: bool = False
-) -> Iterator[Clue]:
+) -> Iterator[Cause]:
     """Up to a number, or from one on."""
     low = {n for n in good if n < min(bad)}
     high = {n for n in good if n > max(bad)}
-    enough = len(bad) >= (SIZES if sizes else 1)
-    if enough and len(low) >= (SIZES if sizes else 1):
+    least = SIZES if sizes else 1
+    if len(bad) < least:
+        return
+    if len(low) >= least:
         last, first = max(low), min(bad)
-        yield Clue(
+        yield Cause(
             f"right where {name} {last} or fewer, wrong from {first} on",
             lambda one: of(one) <= last,
             sizes=sizes,
         )
-    if enough and len(high) >= (SIZES if sizes else 1):
+    if len(high) >= least:
         start, end = min(high), max(bad)
-        yield Clue(
+        yield Cause(
             f"right where {name} {start} or more, wrong up to {end}",
             lambda one: of(one) >= start,
             sizes=sizes,

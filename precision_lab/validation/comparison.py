@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two kernels side by side on the same probes: how often their bits agree, and how far they part.
 
-Neither is taken for right: what is told is where they differ.
+Neither is taken for right: what is reported is where they differ.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.kernels.running import TIME_LIMIT, Claim, open_kernel
 from precision_lab.validation.calls import default_calls
-from precision_lab.validation.failures import told
+from precision_lab.validation.failures import value_text
 from precision_lab.validation.probe_table import probes as known_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.kernels import Kernel
     from precision_lab.kernels.running import Outcome
     from precision_lab.norm import Inputs, Norm
@@ -30,12 +29,11 @@ if TYPE_CHECKING:
     from precision_lab.validation.calls import Call
     from precision_lab.validation.probe_table import Probe
 
-    Floats = NDArray[np.float64]
     Execute = Callable[[Inputs], Outcome]
 
 
 @dataclass(frozen=True)
-class Row:
+class ProbeDifference:
     """How two kernels differ on one probe, or on all.
 
     Parameters
@@ -69,6 +67,9 @@ class Row:
         return self.equal / self.outputs if self.outputs else 1.0
 
 
+COUNTS = ("calls", "unanswered", "outputs", "equal", "one_sided")
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Two kernels on the same probes.
@@ -77,7 +78,7 @@ class Comparison:
     ----------
     first, second
         Their names.
-    settings
+    claim
         What both were asked for.
     rows
         By probe.
@@ -87,12 +88,12 @@ class Comparison:
 
     first: str
     second: str
-    settings: Claim
-    rows: tuple[Row, ...]
+    claim: Claim
+    rows: tuple[ProbeDifference, ...]
     errors: tuple[str, ...] = ()
 
     @property
-    def total(self) -> Row:
+    def total(self) -> ProbeDifference:
         """All probes together."""
         return _sum("all", self.rows)
 
@@ -124,15 +125,14 @@ class Comparison:
             "first": self.first,
             "second": self.second,
             "sentence": self.sentence,
-            "settings": self.settings.to_dict(),
+            "settings": self.claim.to_dict(),
             "total": rows[0],
             "probes": rows[1:],
             "errors": list(self.errors),
         }
 
 
-TOLD = 5
-"""Errors that are kept."""
+REPORTED_ERRORS = 5
 
 
 def compare(
@@ -174,8 +174,9 @@ def compare(
 
     Examples
     --------
-    >>> found = compare("late", "early", hidden=[64], probes=["normal"])
-    >>> found.total.equal < found.total.outputs, found.total.largest
+    >>> comparison = compare("late", "early", hidden=[64], probes=["normal"])
+    >>> total = comparison.total
+    >>> total.equal < total.outputs, total.largest
     (True, 1.0)
     """
     with (
@@ -192,25 +193,25 @@ def compare(
             Claim.of, format=format, weight_format=weight_format, output_format=output_format,
             eps=eps, weight_offset=weight_offset, seed=seed,
         )  # fmt: skip
-        settings = claimed(a, norm=norm or a.norm or b.norm or None)
-        other = claimed(b, norm=norm or b.norm or settings.norm)
-        if other.norm.name != settings.norm.name:
+        claim = claimed(a, norm=norm or a.norm or b.norm or None)
+        other = claimed(b, norm=norm or b.norm or claim.norm)
+        if other.norm.name != claim.norm.name:
             raise InputError(
-                f"{a.name} computes the norm {settings.norm.name!r} and {b.name}"
+                f"{a.name} computes the norm {claim.norm.name!r} and {b.name}"
                 f" {other.norm.name!r}: compare kernels of one norm"
             )
-        if other.weight_offset != settings.weight_offset:
+        if other.weight_offset != claim.weight_offset:
             raise InputError(
-                f"{a.name} adds {settings.weight_offset:g} to the weight and {b.name}"
+                f"{a.name} adds {claim.weight_offset:g} to the weight and {b.name}"
                 f" {other.weight_offset:g}: give the weight's offset to have it so for both"
             )
         fixed = [n for n in dict.fromkeys((a.declared.hidden, b.declared.hidden)) if n is not None]
         sizes = fixed if hidden is None and fixed else hidden
         return side_by_side(
-            lambda given: a.run(given, settings),
-            lambda given: b.run(given, settings),
-            settings,
-            default_calls(settings, hidden=sizes, rows=rows, chosen=probes),
+            lambda inputs: a.run(inputs, claim),
+            lambda inputs: b.run(inputs, claim),
+            claim,
+            default_calls(claim, hidden=sizes, rows=rows, chosen=probes),
             names=_distinct(a.name, b.name, device),
         )
 
@@ -227,7 +228,7 @@ def _distinct(first: str, second: str, devices: tuple[str, str]) -> tuple[str, s
 def side_by_side(
     first: Execute,
     second: Execute,
-    settings: Claim,
+    claim: Claim,
     calls: Iterable[Call],
     *,
     names: tuple[str, str],
@@ -238,62 +239,55 @@ def side_by_side(
     ----------
     first, second
         From a call's inputs to the outcome.
-    settings, calls
+    claim, calls
         What both claim, and the calls.
     names
         What to call them.
     """
-    found: dict[str, list[Row]] = {}
+    by_probe: dict[str, list[ProbeDifference]] = {}
     errors: dict[str, None] = {}
     for call in calls:
         outcomes = [one(call.inputs) for one in (first, second)]
         for name, outcome in zip(names, outcomes, strict=True):
             if outcome.y is None:
-                errors.setdefault(_said(name, outcome))
+                errors.setdefault(_error(name, outcome))
         a, b = outcomes
         row = (
-            Row(call.probe, 0, 1, 0, 0, 0, 0.0)
+            ProbeDifference(call.probe, 0, 1, 0, 0, 0, 0.0)
             if a.y is None or b.y is None
-            else _row(call, a.y, b.y, settings)
+            else _difference(call, a.y, b.y, claim)
         )
-        found.setdefault(call.probe, []).append(row)
+        by_probe.setdefault(call.probe, []).append(row)
     place = {name: at for at, name in enumerate(known_probes)}
-    names_in_order = sorted(found, key=lambda name: place.get(name, len(place)))
-    rows = tuple(_sum(probe, found[probe]) for probe in names_in_order)
-    return Comparison(*names, settings, rows, tuple(errors)[:TOLD])
+    in_order = sorted(by_probe, key=lambda name: place.get(name, len(place)))
+    rows = tuple(_sum(probe, by_probe[probe]) for probe in in_order)
+    return Comparison(*names, claim, rows, tuple(errors)[:REPORTED_ERRORS])
 
 
-def _row(call: Call, a: Floats, b: Floats, settings: Claim) -> Row:
+def _difference(call: Call, a: Floats, b: Floats, claim: Claim) -> ProbeDifference:
     same = (a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)
     apart = np.zeros(a.shape)
-    apart[finite] = np.abs(settings.output_format.distance(a[finite], b[finite]))
+    apart[finite] = np.abs(claim.output_format.distance(a[finite], b[finite]))
     largest = float(apart.max()) if apart.size else 0.0
     where = ""
     if largest:
         i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-        values = f"{told(float(a[i, j]))} and {told(float(b[i, j]))}"
+        values = f"{value_text(float(a[i, j]))} and {value_text(float(b[i, j]))}"
         where = f"{call}: row {i}, element {j} is {values}"
     one_sided = int((~same & ~finite).sum())
-    return Row(call.probe, 1, 0, a.size, int(same.sum()), one_sided, largest, where)
+    return ProbeDifference(call.probe, 1, 0, a.size, int(same.sum()), one_sided, largest, where)
 
 
-def _sum(probe: str, rows: Sequence[Row]) -> Row:
-    """Several rows as one: the first of the worst tells the place."""
+def _sum(probe: str, rows: Sequence[ProbeDifference]) -> ProbeDifference:
+    """Several rows as one: the place is the first of the worst."""
+    counts = {name: sum(getattr(row, name) for row in rows) for name in COUNTS}
     worst = max(rows, key=lambda row: row.largest, default=None)
-    return Row(
-        probe,
-        calls=sum(row.calls for row in rows),
-        unanswered=sum(row.unanswered for row in rows),
-        outputs=sum(row.outputs for row in rows),
-        equal=sum(row.equal for row in rows),
-        one_sided=sum(row.one_sided for row in rows),
-        largest=0.0 if worst is None else worst.largest,
-        where="" if worst is None else worst.where,
-    )
+    largest, where = (worst.largest, worst.where) if worst else (0.0, "")
+    return ProbeDifference(probe, **counts, largest=largest, where=where)
 
 
-def _said(name: str, outcome: Outcome) -> str:
+def _error(name: str, outcome: Outcome) -> str:
     if outcome.raised:
         return f"{name} raised {outcome.raised}: {outcome.message}"
     return f"{name}: {outcome.findings[-1][1] if outcome.findings else 'no outputs'}"

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from precision_lab.identification import LIKELY, SIZES, Identified, answer, questions, rivals
-from precision_lab.identification import Call as Answered
+from precision_lab.identification import Call as AnsweredCall
 from precision_lab.kernels.running import Outcome
-from precision_lab.validation.common_causes import clue
+from precision_lab.validation.common_causes import common_cause
 from precision_lab.validation.verdict import Diagnosis
 
 if TYPE_CHECKING:
@@ -23,68 +23,66 @@ if TYPE_CHECKING:
     Diagnose = Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis]
 
 REPEATED = 2
-"""Failing calls that are made again, to see whether their outputs are the same."""
+"""Failing calls that are made again, to compare their outputs."""
 
-ELSEWHERE = Outcome(raised="NotImplementedError", message="its outputs are wrong there")
+WRONG_THERE = Outcome(raised="NotImplementedError", message="its outputs are wrong there")
 """What stands for calls that say nothing of what a kernel does where it is right."""
 
 ELEMENTS = 2560
 """Of each call: rows are as many as that gives, and at least 8."""
 
 
-def diagnoser(
-    execute: Execute, settings: Claim
-) -> Callable[[Sequence[Call], Sequence[Outcome]], Diagnosis]:
+def diagnoser(execute: Execute, claim: Claim) -> Diagnose:
     """What `examine` takes as `diagnose`, for whatever answers more calls than those judged."""
 
     def diagnose(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Diagnosis:
-        return diagnosis(identified(execute, settings, calls, outcomes))
+        return diagnosis(nearest_plans(execute, claim, calls, outcomes))
 
     return diagnose
 
 
-def identified(
-    execute: Execute, settings: Claim, calls: Sequence[Call], outcomes: Sequence[Outcome]
+def nearest_plans(
+    execute: Execute, claim: Claim, calls: Sequence[Call], outcomes: Sequence[Outcome]
 ) -> list[Identified]:
-    """The plans nearest to a kernel, asked at sizes and eps that it takes; none if it takes none.
+    """The plans nearest to a kernel, from sizes and eps that it takes; none if it takes none.
 
     Parameters
     ----------
     execute
         From inputs to an outcome.
-    settings
+    claim
         What the kernel claims.
     calls, outcomes
-        What it was asked before, and what came of it.
+        The run, whose outcomes show what it takes.
     """
-    answered: list[Answered] = []
-    biased = not settings.norm.centred or any(
+    answered: list[AnsweredCall] = []
+    biased = not claim.norm.centred or any(
         call.inputs.bias is not None and outcome.y is not None
         for call, outcome in zip(calls, outcomes, strict=True)
     )
-    for sizes in (_sizes(calls, outcomes), _taken(calls, outcomes)):
+    for sizes in (_sizes(calls, outcomes), _answered_sizes(calls, outcomes)):
         for inputs in questions(
-            settings.norm,
-            settings.format,
-            settings.weight_format,
+            claim.norm,
+            claim.format,
+            claim.weight_format,
             sizes=sizes,
-            eps=settings.eps[:2],
-            weight_offset=settings.weight_offset,
+            eps=claim.eps[:2],
+            weight_offset=claim.weight_offset,
             biased=biased,
         ):
             y = execute(inputs).y
             if y is not None:
-                answered.append(Answered(inputs, y))
+                answered.append(AnsweredCall(inputs, y))
         if answered:
             return answer(
                 answered,
-                weight_offset=settings.weight_offset,
-                output_format=settings.output_format,
+                weight_offset=claim.weight_offset,
+                output_format=claim.output_format,
             )
     return []
 
 
-def failing(
+def diagnose_failure(
     diagnose: Diagnose,
     execute: Execute,
     session: Session,
@@ -101,39 +99,40 @@ def failing(
         The run.
     """
     calls, outcomes, wrong = session.calls, session.outcomes, session.wrong
-    if any(_moody(execute, calls[i], outcomes[i]) for i in list(session.rejected)[:REPEATED]):
-        told = "its outputs differ from call to call"
-        return Diagnosis(None, told, told)
+    if any(_varies(execute, calls[i], outcomes[i]) for i in list(session.rejected)[:REPEATED]):
+        sentence = "its outputs differ from call to call"
+        return Diagnosis(None, sentence, sentence)
     judged = {i for i, outcome in enumerate(outcomes) if outcome.y is not None}
-    found = clue(calls, judged, wrong)
-    if found is not None and found.sizes:
+    cause = common_cause(calls, judged, wrong)
+    if cause is not None and cause.sizes:
         # As if it refused the others: the plan is looked for at sizes where it is right.
         part = diagnose(
             calls,
             [
-                outcome if found.right(call) else ELSEWHERE
+                outcome if cause.right(call) else WRONG_THERE
                 for call, outcome in zip(calls, outcomes, strict=True)
             ],
         )
         if part.plan is not None and not part.fault:
-            told = f"{found.told}; where it is right, its outputs are those of {part.plan}"
-            return Diagnosis(None, told, found.told)
+            sentence = f"{cause.sentence}; where it is right, its outputs are those of {part.plan}"
+            return Diagnosis(None, sentence, cause.sentence)
     known = diagnose(calls, outcomes)
     if known.fault:
         return known
-    if found is not None:
-        told = found.told if known.plan else f"{found.told}; {known.told}"
-        return Diagnosis(None, told.removesuffix("; "), found.told)
+    if cause is not None:
+        both = cause.sentence if known.plan else f"{cause.sentence}; {known.sentence}"
+        return Diagnosis(None, both.removesuffix("; "), cause.sentence)
     if not wrong:
-        told = "each call is right by itself, but no one rounding schedule explains all of them"
-        return Diagnosis(None, told, told)
+        sentence = "each call is right by itself, but no one rounding schedule explains all of them"
+        return Diagnosis(None, sentence, sentence)
     if known.plan:
-        told = f"on short ordinary rows its outputs are those of {known.plan}, on others not"
-        return Diagnosis(None, told)
+        return Diagnosis(
+            None, f"on short ordinary rows its outputs are those of {known.plan}, on others not"
+        )
     return known
 
 
-def _moody(execute: Execute, call: Call, outcome: Outcome) -> bool:
+def _varies(execute: Execute, call: Call, outcome: Outcome) -> bool:
     """Whether a call made again gives other bits."""
     again = execute(call.inputs).bits
     return (
@@ -146,17 +145,18 @@ def _sizes(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, i
     refused = {
         call.hidden for call, outcome in zip(calls, outcomes, strict=True) if outcome.refused
     }
-    limited = refused - _answered(calls, outcomes)
-    return _taken(calls, outcomes) if limited else SIZES
+    limited = refused - _hidden_sizes(calls, outcomes)
+    return _answered_sizes(calls, outcomes) if limited else SIZES
 
 
-def _taken(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, int]:
+def _answered_sizes(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, int]:
     """Two sizes that it takes: all there are where it declared one."""
-    known = sorted(_answered(calls, outcomes))[:2]
-    return {n: max(8, ELEMENTS // n) for n in known}
+    few = sorted(_hidden_sizes(calls, outcomes))[:2]
+    return {n: max(8, ELEMENTS // n) for n in few}
 
 
-def _answered(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> set[int]:
+def _hidden_sizes(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> set[int]:
+    """Of the calls that it answered."""
     return {
         call.hidden
         for call, outcome in zip(calls, outcomes, strict=True)
@@ -164,21 +164,21 @@ def _answered(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> set[int]:
     }
 
 
-def diagnosis(found: Sequence[Identified]) -> Diagnosis:
+def diagnosis(plans: Sequence[Identified]) -> Diagnosis:
     """What a verdict says of the plan behind the outputs."""
-    if not found:
-        return Diagnosis(None)
-    best = found[0]
+    if not plans:
+        return Diagnosis()
+    best = plans[0]
     why = f": {'; '.join(best.faults)}" if best.faults else ""
     if best.exact:
         others = f" ({', '.join(best.known[:4])})" if len(best.known) > 1 else ""
-        told = f"its outputs are those of {best.name}"
-        fault = f"{'; '.join(best.faults)} ({told})" if best.faults else ""
-        return Diagnosis(best.name, f"{told}{others}{why}", fault)
+        sentence = f"its outputs are those of {best.name}"
+        fault = f"{'; '.join(best.faults)} ({sentence})" if best.faults else ""
+        return Diagnosis(best.name, f"{sentence}{others}{why}", fault)
     share = f"{best.share:.2%} of {best.compared:,} outputs"
     if best.share < LIKELY:
         return Diagnosis(None, f"no plan gives its outputs; the nearest gives {share}")
-    if near := rivals(found):
+    if near := rivals(plans):
         names = " or ".join(f"{one.name} ({one.share:.2%})" for one in near)
         return Diagnosis(None, f"no plan gives its outputs; it is something like {names}")
     return Diagnosis(None, f"no plan gives its outputs; {best.name} gives {share}{why}")

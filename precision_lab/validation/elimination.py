@@ -22,23 +22,18 @@ from precision_lab.validation.soundness import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from precision_lab.arithmetic import Floats, Index
+    from precision_lab.arithmetic import Floats, Index, Mask
     from precision_lab.kernels.running import Claim
     from precision_lab.norm import Inputs
 
 BLOCK = 1 << 15
 """Elements that are judged at a time: their arrays stay in the second-level cache."""
 
-MOSTLY = 1 << 12
-"""Calls of fewer elements are judged whole, zeros and all."""
+SPARSE = 1 << 12
+"""Calls of fewer elements are judged with all their zeros."""
 
-ROOTS = 1 << 14
-"""Calls with more elements have one reciprocal root a row checked on a few rows only."""
-
-SOME = 12
-"""So many."""
+ROOTS, ROOT_ROWS = 1 << 14, 12
+"""Of calls with more elements, one reciprocal root a row is checked on so many rows only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +52,9 @@ class Part:
 
     first: int
     judgement: Judgement
-    columns: NDArray[np.intp] | None = None
+    columns: Index | None = None
 
-    def whole(self, wrong: NDArray[np.bool_], hidden: int) -> NDArray[np.bool_]:
+    def spread(self, wrong: Mask, hidden: int) -> Mask:
         """[rows, hidden]: marks of the judged columns among all."""
         if self.columns is None:
             return wrong
@@ -83,20 +78,20 @@ class Rejection:
     """
 
     hypothesis: Hypothesis | None
-    wrong: NDArray[np.bool_]
-    rows: NDArray[np.bool_]
+    wrong: Mask
+    rows: Mask
 
 
-def parts(inputs: Inputs, y: Floats, settings: Claim) -> Iterator[Part]:
+def parts(inputs: Inputs, y: Floats, claim: Claim) -> Iterator[Part]:
     """A call in blocks of rows, without the zeros of rows that are mostly zeros."""
     count, hidden = y.shape
     step = max(1, BLOCK // hidden)
-    cast = last_cast(settings)
+    cast = last_cast(claim)
     rest = cast.of_bias(inputs.bias)
     for first in range(0, count, step):
         rows = slice(first, first + step)
         some, part = inputs.take(rows), y[rows]
-        kept = _kept(some, part, rows_of(rest, rows))
+        kept = _judged_columns(some, part, rows_of(rest, rows))
         if kept is None:
             yield Part(first, Judgement(Exact(some), part, cast))
         else:
@@ -104,13 +99,13 @@ def parts(inputs: Inputs, y: Floats, settings: Claim) -> Iterator[Part]:
             yield Part(first, Judgement(exact, part[:, kept], cast), kept)
 
 
-def _kept(inputs: Inputs, y: Floats, rest: Floats) -> Index | None:
+def _judged_columns(inputs: Inputs, y: Floats, rest: Floats) -> Index | None:
     """The columns that must be judged, where those are few; None for all.
 
     Zeros of a row whose mean is 0 are exactly 0 by every sound computation, and its bias.
     """
     x = inputs.x
-    if x.size < MOSTLY or inputs.groups.entering is not None:
+    if x.size < SPARSE or inputs.groups.entering is not None:
         return None
     zero = x == 0
     if np.count_nonzero(zero) < zero.size * 3 // 4:
@@ -127,12 +122,13 @@ def _kept(inputs: Inputs, y: Floats, rest: Floats) -> Index | None:
 def explains(judged: Sequence[Part], hypothesis: Hypothesis) -> bool:
     """Whether a hypothesis explains all of a call."""
     return not any(
-        part.judgement.unexplained(hypothesis).any() or _disagreeing(part, judged, hypothesis).any()
+        part.judgement.unexplained(hypothesis).any()
+        or _disagreeing_rows(part, judged, hypothesis).any()
         for part in judged
     )
 
 
-def _disagreeing(part: Part, judged: Sequence[Part], hypothesis: Hypothesis) -> NDArray[np.bool_]:
+def _disagreeing_rows(part: Part, judged: Sequence[Part], hypothesis: Hypothesis) -> Mask:
     """[rows] of the part; of a large call only a few are looked at."""
     judgement = part.judgement
     count, hidden = judgement.y.shape
@@ -140,7 +136,7 @@ def _disagreeing(part: Part, judged: Sequence[Part], hypothesis: Hypothesis) -> 
     if total * hidden <= ROOTS:
         return judgement.disagree(hypothesis)
     wrong = np.zeros(count, bool)
-    places = np.unique(np.linspace(0, total - 1, SOME).astype(int)) - part.first
+    places = np.unique(np.linspace(0, total - 1, ROOT_ROWS).astype(int)) - part.first
     places = places[(places >= 0) & (places < count)]
     if places.size:
         exact = dataclasses.replace(judgement.exact, inputs=judgement.exact.inputs.take(places))
@@ -153,15 +149,15 @@ def rejections(
     judged: Sequence[Part], standard: Sequence[Hypothesis], hidden: int
 ) -> list[Rejection]:
     """What is wrong with a call, by each hypothesis that explains as much of it as any."""
-    found = []
+    rejected = []
     for hypothesis in standard:
         wrong = np.concatenate(
-            [part.whole(part.judgement.unexplained(hypothesis), hidden) for part in judged]
+            [part.spread(part.judgement.unexplained(hypothesis), hidden) for part in judged]
         )
-        rows = np.concatenate([_disagreeing(part, judged, hypothesis) for part in judged])
-        found.append(Rejection(hypothesis, wrong, rows & ~wrong.any(-1)))
-    sizes = [(int(one.wrong.sum()), int(one.rows.sum())) for one in found]
-    return [one for one, size in zip(found, sizes, strict=True) if size == min(sizes)]
+        rows = np.concatenate([_disagreeing_rows(part, judged, hypothesis) for part in judged])
+        rejected.append(Rejection(hypothesis, wrong, rows & ~wrong.any(-1)))
+    sizes = [(int(one.wrong.sum()), int(one.rows.sum())) for one in rejected]
+    return [one for one, size in zip(rejected, sizes, strict=True) if size == min(sizes)]
 
 
 @dataclass(eq=False)
@@ -170,25 +166,22 @@ class Elimination:
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     alive
         Those that explain all calls so far; once there are none, those that died last and explain
         most.
     refuted
         Whether all are dead.
-    deaths
-        Of each dead hypothesis, the number of the call that it died of.
     """
 
-    settings: Claim
+    claim: Claim
     alive: list[Hypothesis] = field(default_factory=list)
     refuted: bool = False
-    deaths: dict[Hypothesis, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        centred = self.settings.norm.centred
-        casts = self.settings.output_format.precision < 24
+        centred = self.claim.norm.centred
+        casts = self.claim.output_format.precision < 24
         self.alive = list(hypotheses(centred=centred, bias=centred, casts=casts))
 
     @property
@@ -196,14 +189,12 @@ class Elimination:
         """The first of those that are left."""
         return self.alive[0]
 
-    def judge(self, number: int, inputs: Inputs, y: Floats) -> Rejection | None:
+    def judge(self, inputs: Inputs, y: Floats) -> Rejection | None:
         """One call: the hypotheses that do not explain it die; what is wrong if none does."""
-        judged = list(parts(inputs, y, self.settings))
+        judged = list(parts(inputs, y, self.claim))
         left = self._explaining(judged, biased=inputs.bias is not None)
         if left:
             if not self.refuted:
-                gone = [one for one in self.alive if one not in left]
-                self.deaths |= dict.fromkeys(gone, number)
                 self.alive = left
             return None
         self.refuted = True

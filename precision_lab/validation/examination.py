@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is this kernel right? Held against what a sound computation can give, or against a plan."""
+"""Is this kernel right? Its outputs against what a sound computation can give, or a plan."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.running import TIME_LIMIT, Claim, Outcome, open_kernel, run
+from precision_lab.kernels.running import TIME_LIMIT, Claim, Outcome, open_kernel
 from precision_lab.processes import check_arithmetic
 from precision_lab.validation.calls import Call, capture_calls, default_calls
-from precision_lab.validation.diagnosing import diagnoser, failing
-from precision_lab.validation.failures import Failure, Wrong, beside
+from precision_lab.validation.diagnosing import diagnose_failure, diagnoser
+from precision_lab.validation.failures import Failure, only_side_effects
 from precision_lab.validation.measuring import powers, spreads
 from precision_lab.validation.power_notes import notes
 from precision_lab.validation.property_table import Bench, properties
 from precision_lab.validation.session import Session
 from precision_lab.validation.standards import OnePlan, Sound, standard
-from precision_lab.validation.verdict import Diagnosis, Power, Property, Spread, Verdict
+from precision_lab.validation.verdict import Diagnosis, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,24 +30,6 @@ if TYPE_CHECKING:
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
     from precision_lab.validation.probe_table import Probe
-
-__all__ = [
-    "Call",
-    "Claim",
-    "Diagnosis",
-    "Failure",
-    "Outcome",
-    "Power",
-    "Property",
-    "Spread",
-    "Verdict",
-    "Wrong",
-    "default_calls",
-    "examine",
-    "properties",
-    "run",
-    "validate",
-]
 
 
 def validate(
@@ -148,39 +130,39 @@ def validate(
         kernel, norm=norm, framework=framework, device=device, isolate=isolate,
         time_limit=time_limit,
     ) as tool:  # fmt: skip
-        settings = Claim.of(
+        claim = Claim.of(
             tool, norm=norm, format=format, weight_format=weight_format,
             output_format=output_format, eps=eps, weight_offset=weight_offset, overflow=overflow,
             seed=seed,
         )  # fmt: skip
         fixed = tool.declared.hidden
         sizes = [fixed] if hidden is None and fixed is not None else hidden
-        calls = default_calls(settings, hidden=sizes, rows=rows, chosen=probes)
+        calls = default_calls(claim, hidden=sizes, rows=rows, chosen=probes)
         if inputs is not None:
-            calls += capture_calls(settings, inputs)
+            calls += capture_calls(claim, inputs)
 
-        def execute(given: Inputs) -> Outcome:
-            return tool.run(given, settings)
+        def execute(asked: Inputs) -> Outcome:
+            return tool.run(asked, claim)
 
         verdict = examine(
             execute,
-            settings,
+            claim,
             calls,
             name=name or tool.name,
             plan=plan,
             bits=bits,
             require=require,
-            diagnose=diagnoser(execute, settings) if diagnose else None,
+            diagnose=diagnoser(execute, claim) if diagnose else None,
             diagnose_sound=diagnose is True,
         )
         limits = (*tool.declared.told, *verdict.unsupported)
-        known = (*filter(None, [tool.declared.note]), *verdict.notes)
-        return dataclasses.replace(verdict, unsupported=limits, notes=known)
+        remarks = (*filter(None, [tool.declared.note]), *verdict.notes)
+        return dataclasses.replace(verdict, unsupported=limits, notes=remarks)
 
 
 def examine(
     execute: Callable[[Inputs], Outcome],
-    settings: Claim,
+    claim: Claim,
     calls: Sequence[Call],
     *,
     name: str,
@@ -196,7 +178,7 @@ def examine(
     ----------
     execute
         From a call's inputs to its outcome. It is called again to shrink what fails.
-    settings, calls
+    claim, calls
         What the kernel claims, and the calls to be made, in order.
     name, plan, bits, require
         As for `validate`.
@@ -211,64 +193,62 @@ def examine(
         This process rounds otherwise than to nearest, or flushes subnormal numbers.
     """
     check_arithmetic()
-    wanted = [properties.find(one).name for one in _names(require)]
-    held = standard(settings, plan, bits=bits)
-    session = Session(settings, execute, held, calls)
+    names = [require] if isinstance(require, str) else require
+    required = [properties.find(one).name for one in names]
+    against = standard(claim, plan, bits=bits)
+    session = Session(claim, execute, against, calls)
     session.run()
     failures, unsupported = session.conclude()
-    sound = held if isinstance(held, Sound) else None
+    sound = against if isinstance(against, Sound) else None
     judged = session.judged > 0
     ordinary = session.ordinary
     none = np.zeros(0)
     bench = Bench(
-        settings, execute, calls, session.outcomes,
+        claim, execute, calls, session.outcomes,
         errors=np.concatenate([e for e, _ in ordinary]) if ordinary else none,
         signs=np.concatenate([s for _, s in ordinary]) if ordinary else none,
         flushes=None if sound is None else sound.narrowest.flushes,
     )  # fmt: skip
-    found = {
+    measured = {
         row.name: row.measure(bench)
         for row in properties.values()
-        if judged and (row.free or row.name in wanted)
+        if judged and (row.free or row.name in required)
     }
-    if "ties" not in wanted and "ties" in found and found["ties"].holds is None:
-        # Nobody asked, and there is nothing to tell.
-        del found["ties"]
+    if "ties" not in required and "ties" in measured and measured["ties"].holds is None:
+        # Not required, and nothing was measured.
+        del measured["ties"]
     failures += tuple(
-        Failure(kind="property", probe="", message=f"{one} is required, and {found[one].told}")
-        for one in wanted
-        if one in found and not found[one].holds
+        Failure(kind="property", probe="", message=f"{one} is required, and {row.sentence}")
+        for one in required
+        if (row := measured.get(one)) and not row.holds
     )
-    if isinstance(held, OnePlan):
-        known = Diagnosis(held.plan.name if not failures and held.equal == held.total else None)
+    if isinstance(against, OnePlan):
+        exact = not failures and against.equal == against.total
+        known = Diagnosis(against.plan.name if exact else None)
     elif diagnose is not None and session.rejected:
-        known = failing(diagnose, execute, session)
+        known = diagnose_failure(diagnose, execute, session)
     elif diagnose is not None and judged and (failures or diagnose_sound):
         known = diagnose(calls, session.outcomes)
     else:
-        known = Diagnosis(None)
+        known = Diagnosis()
     fault = known.fault
-    if failures and not session.rejected and beside(failures, session.outcomes):
+    if failures and not session.rejected and only_side_effects(failures, session.outcomes):
         fault = f"its numbers are right, but {failures[0].message}"
     explained = session.outputs > 0 and not session.rejected
     return Verdict(
         kernel=name,
-        settings=settings,
+        claim=claim,
         failures=failures,
         schedule=sound.narrowest.name if sound and explained else None,
         schedules=tuple(dict.fromkeys(h.name for h in sound.alive)) if sound and explained else (),
         plan=known.plan,
-        diagnosis=known.told,
+        diagnosis=known.sentence,
         fault=fault,
-        power=powers(calls, session.outcomes, settings, sound.narrowest) if sound else (),
+        power=powers(calls, session.outcomes, claim, sound.narrowest) if sound else (),
         unsupported=unsupported,
-        properties=found,
-        notes=notes(calls, session.outcomes, settings, sound.narrowest) if sound else (),
+        properties=measured,
+        notes=notes(calls, session.outcomes, claim, sound.narrowest) if sound else (),
         errors=spreads(session.errors),
         calls=session.judged,
         outputs=session.outputs,
     )
-
-
-def _names(names: Iterable[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from precision_lab.kernels.running import Outcome
     from precision_lab.norm import Inputs
 
-SHOWN = 8
-"""Values of a row that are told in words."""
+LISTED = 8
+"""Values of a row that are written out."""
 
-KEPT = 4096
-"""Values of an array that are kept in JSON at most."""
+STORED = 4096
+"""Values of an array that are written to JSON at most."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,19 @@ class Wrong:
     far: float = 0.0
 
     def __str__(self) -> str:
-        return f"row {self.row}, element {self.element} is {told(self.got)}, right is {self.right}"
+        place = f"row {self.row}, element {self.element}"
+        return f"{place} is {value_text(self.got)}, right is {self.right}"
 
     @property
     def right(self) -> str:
         """The sound outputs in words."""
         if self.low == self.high:
-            return told(self.low)
-        return f"{hexed(self.low)} to {told(self.high)}"
+            return value_text(self.low)
+        return f"{hex_text(self.low)} to {value_text(self.high)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Places, and values in hex."""
-        values = {name: hexed(getattr(self, name)) for name in ("low", "high", "got")}
+        values = {name: hex_text(getattr(self, name)) for name in ("low", "high", "got")}
         return {"row": self.row, "element": self.element, **values}
 
 
@@ -116,7 +117,7 @@ class Failure:
         Parameters
         ----------
         known
-            Whether the message was told already: then it is left out, and all without a call.
+            Whether the reader has the message: then it is left out, and all without a call.
         """
         where = self.call or self.probe
         lines = [f"  {where or self.kind}: {self.message}"]
@@ -126,7 +127,7 @@ class Failure:
             few = "x".join(map(str, self.inputs.x.shape))
             lines.append(f"    {self._size}: {few}, eps {self.inputs.eps:g}")
             arrays = self.inputs.named_arguments()
-            lines += [f"    {name:6} {spelt(array)}" for name, array in arrays.items()]
+            lines += [f"    {name:6} {array_text(array)}" for name, array in arrays.items()]
             if self.small is not None:
                 lines.append(f"    {self.small}")
         return lines
@@ -140,28 +141,29 @@ class Failure:
 
     def to_dict(self) -> dict[str, Any]:
         """Names, numbers and lists; floats in hex beside decimals."""
-        known: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("kind", "probe", "message", "call", "count", "total")
+        names = ("kind", "probe", "message", "call", "count", "total")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "worst": self.worst and self.worst.to_dict(),
+            "small": self.small and self.small.to_dict(),
+            "inputs": None if self.inputs is None else _arrays(self.inputs),
         }
-        known["worst"] = None if self.worst is None else self.worst.to_dict()
-        known["small"] = None if self.small is None else self.small.to_dict()
-        known["inputs"] = None if self.inputs is None else _arrays(self.inputs)
-        return known
 
 
-BESIDE = ("stdout", "modified", "error-state", "rounding", "flush", "streams", "type", "property")
+SIDE_EFFECTS = (
+    "stdout", "modified", "error-state", "rounding", "flush", "streams", "type", "property",
+)  # fmt: skip
 """Kinds of what may be wrong where all numbers are right."""
 
 
-def beside(failures: Sequence[Failure], outcomes: Iterable[Outcome]) -> bool:
-    """Whether failures are beside the numbers, of calls that were all judged and found right."""
-    return all(one.kind in BESIDE for one in failures) and all(
+def only_side_effects(failures: Sequence[Failure], outcomes: Iterable[Outcome]) -> bool:
+    """Whether all numbers of the calls that failed were judged, and are right."""
+    return all(one.kind in SIDE_EFFECTS for one in failures) and all(
         outcome.y is not None for outcome in outcomes if outcome.findings
     )
 
 
-def hexed(value: float) -> str:
+def hex_text(value: float) -> str:
     """A float in hex, short: 0x1.8p+1."""
     if not math.isfinite(value):
         return str(value)
@@ -169,26 +171,26 @@ def hexed(value: float) -> str:
     return f"{head.rstrip('0').rstrip('.') if '.' in head else head}p{exponent}"
 
 
-def told(value: float) -> str:
+def value_text(value: float) -> str:
     """A float in hex and in a few digits."""
-    return f"{hexed(value)} ({value:.6g})"
+    return f"{hex_text(value)} ({value:.6g})"
 
 
 def _row(row: np.ndarray[Any, Any]) -> str:
     """A row in hex: whole where short; else a constant, a few that are not 0, or the first."""
     count = len(row)
-    if count <= SHOWN:
-        return f"[{', '.join(hexed(v) for v in row.tolist())}]"
+    if count <= LISTED:
+        return f"[{', '.join(hex_text(v) for v in row.tolist())}]"
     if (row == row[0]).all():
-        return f"[{count} times {hexed(float(row[0]))}]"
+        return f"[{count} times {hex_text(float(row[0]))}]"
     places = np.nonzero(row)[0]
-    if len(places) <= SHOWN:
-        some = ", ".join(f"{hexed(float(row[i]))} at {i}" for i in places)
+    if len(places) <= LISTED:
+        some = ", ".join(f"{hex_text(float(row[i]))} at {i}" for i in places)
         return f"[{count} zeros but {some}]"
-    return f"[{', '.join(hexed(v) for v in row[:SHOWN].tolist())} … {count} in all]"
+    return f"[{', '.join(hex_text(v) for v in row[:LISTED].tolist())} … {count} in all]"
 
 
-def spelt(array: np.ndarray[Any, Any]) -> str:
+def array_text(array: np.ndarray[Any, Any]) -> str:
     """An array's values in hex, the first few of each axis."""
     values = array.astype(np.float64)
     rows = values.reshape(-1, values.shape[-1])
@@ -198,13 +200,12 @@ def spelt(array: np.ndarray[Any, Any]) -> str:
 
 def _arrays(inputs: Inputs) -> dict[str, Any]:
     """Inputs in hex, with their types; long ones cut to their first row's first values."""
-    known: dict[str, Any] = {"eps": inputs.eps, "weight_offset": inputs.weight_offset}
-    for name, array in inputs.named_arguments().items():
-        values = array.astype(np.float64)
-        small = values.reshape(-1)[:KEPT]
-        known[name] = {
+    arrays = {
+        name: {
             "type": str(array.dtype),
             "shape": list(array.shape),
-            "hex": [hexed(v) for v in small.tolist()],
+            "hex": [hex_text(v) for v in array.astype(np.float64).reshape(-1)[:STORED].tolist()],
         }
-    return known
+        for name, array in inputs.named_arguments().items()
+    }
+    return {"eps": inputs.eps, "weight_offset": inputs.weight_offset, **arrays}

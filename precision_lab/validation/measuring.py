@@ -13,32 +13,24 @@ from precision_lab.validation.verdict import Power, Spread
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.norm import Inputs
     from precision_lab.validation.calls import Call
     from precision_lab.validation.soundness import Hypothesis
 
-    Floats = NDArray[np.float64]
-
 MEASURED = 2048
-"""Outputs of a call that are measured at most: rows from the first on."""
+"""Outputs of a call that are measured at most: rows from the first on, and no less than one."""
 
 ROWS = 4
-"""Rows of a call whose power is looked at."""
+"""Rows of a call whose detectable errors are derived."""
 
 
-def sample(inputs: Inputs, y: Floats) -> tuple[Inputs, Floats]:
-    """The first rows of a call, at most `MEASURED` outputs and no less than a row."""
-    count = max(1, MEASURED // y.shape[-1])
-    return inputs.take(slice(count)), y[:count]
-
-
-def signed_errors(inputs: Inputs, y: Floats, settings: Claim) -> tuple[Floats, Floats]:
+def signed_errors(inputs: Inputs, y: Floats, claim: Claim) -> tuple[Floats, Floats]:
     """Signed errors in ulp of a call's finite outputs, and the sign of the exact values."""
-    inputs, y = sample(inputs, y)
-    target, exact = settings.output_format, Exact(inputs)
+    count = max(1, MEASURED // y.shape[-1])
+    inputs, y = inputs.take(slice(count)), y[:count]
+    target, exact = claim.output_format, Exact(inputs)
     with np.errstate(all="ignore"):
         t = exact.output[0]
         known = np.isfinite(y) & exact.finite & (np.abs(t) <= target.largest)
@@ -55,9 +47,9 @@ def spreads(errors: Iterable[tuple[str, Floats]]) -> tuple[Spread, ...]:
         A probe's name and errors, call by call.
     """
     pools: dict[str, list[Floats]] = {}
-    for probe, found in errors:
-        if found.size:
-            pools.setdefault(probe, []).append(found)
+    for probe, some in errors:
+        if some.size:
+            pools.setdefault(probe, []).append(some)
     return tuple(
         Spread(probe, len(pool), float(pool.min()), float(pool.max()), float(pool.mean()))
         for probe, pool in ((name, np.concatenate(several)) for name, several in pools.items())
@@ -65,7 +57,7 @@ def spreads(errors: Iterable[tuple[str, Floats]]) -> tuple[Spread, ...]:
 
 
 def powers(
-    calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Claim, assumed: Hypothesis
+    calls: Sequence[Call], outcomes: Sequence[Outcome], claim: Claim, assumed: Hypothesis
 ) -> tuple[Power, ...]:
     """What a run would have seen under the hypothesis that it ended with, by size.
 
@@ -78,22 +70,22 @@ def powers(
         if outcome.y is None or call.probe not in ("normal", "exact", "sparse", "tail"):
             continue
         few = call.inputs.take(slice(ROWS))
-        judgement = Judgement(Exact(few), outcome.y[:ROWS], last_cast(settings))
-        found = judgement.power(assumed)
+        judgement = Judgement(Exact(few), outcome.y[:ROWS], last_cast(claim))
+        power = judgement.power(assumed)
         n = call.hidden
-        if np.isfinite(found).any():
-            roots[n] = min(roots.get(n, np.inf), float(np.nanmin(found)))
+        if np.isfinite(power).any():
+            roots[n] = min(roots.get(n, np.inf), float(np.nanmin(power)))
         if call.probe == "normal":
-            elements[n] = _element(judgement, assumed, settings)
+            elements[n] = _element_power(judgement, assumed, claim)
     sizes = sorted({*roots, *elements})
     return tuple(Power(n, roots.get(n, np.nan), elements.get(n, np.nan)) for n in sizes)
 
 
-def _element(judgement: Judgement, assumed: Hypothesis, settings: Claim) -> float:
+def _element_power(judgement: Judgement, assumed: Hypothesis, claim: Claim) -> float:
     """The relative error that always moves an element out of what is sound, in the median."""
     low, high = judgement.expected(assumed)
     with np.errstate(all="ignore"):
         size = np.abs(judgement.exact.output[0])
-        moved = (high - low + settings.output_format.ulp(judgement.y)) / size
+        moved = (high - low + claim.output_format.ulp(judgement.y)) / size
     known = np.isfinite(moved) & (size > 0)
     return float(np.median(moved[known])) if known.any() else float("nan")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probes: what a kernel is asked to compute, one row each.
+"""Probes: inputs that show faults, one row each.
 
 A probe is a rule that makes rows of x for a shape, and the gains that go with them. Values are
 float64 here, before they are rounded to the input's format; the same probe gives the same bits on
@@ -20,16 +20,13 @@ from precision_lab.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.numbers import Format
 
-    Array = NDArray[np.float64]
 
 # Streams that no family uses.
 NUMBERS, SIGNS, PLACES = range(32, 35)
 
-SMALL, MIDDLE, WIDE = (2, 7, 64), (8, 33, 769), (127, 577, 2048)
 EVERY = (1, 2, 3, 7, 8, 33, 64, 127, 577, 769, 1024, 2048, 5120)
 """Rows of these sizes by default."""
 
@@ -39,7 +36,7 @@ LONG = 16385
 BLOCK = 128
 """Blocks of this many elements, whose edges and contents are probed one by one."""
 
-MOST = 2**22
+LARGEST_CALL = 2**22
 """Elements of a call at most; ordinary rows may have more."""
 
 EDGES = 16
@@ -47,8 +44,8 @@ EDGES = 16
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What a probe is asked for.
+class ProbeRequest:
+    """The shape and the numbers that a probe makes rows for.
 
     Parameters
     ----------
@@ -71,7 +68,7 @@ class Ask:
     seed: int
     centred: bool
 
-    def family(self, name: str, **parameters: float) -> Array:
+    def family(self, name: str, **parameters: float) -> Floats:
         """Rows of an input family."""
         return make_inputs(
             name, rows=self.rows, hidden=self.hidden, seed=self.seed,
@@ -83,7 +80,7 @@ class Ask:
         """The source of randomness."""
         return Draws(self.seed)
 
-    def numbers(self, most: int, rows: int, hidden: int) -> Array:
+    def numbers(self, most: int, rows: int, hidden: int) -> Floats:
         """Integers from −most to most, none of them 0."""
         size = 1.0 + self.draws.below(most, NUMBERS, rows, hidden)
         return size * self.draws.signs(SIGNS, rows, hidden)
@@ -115,40 +112,40 @@ class Probe:
 
     name: str
     exposes: str
-    make: Callable[[Ask], Array]
-    hidden: tuple[int, ...] = MIDDLE
+    make: Callable[[ProbeRequest], Floats]
+    hidden: tuple[int, ...] = (8, 33, 769)
     rows: int = 4
     gains: tuple[str, ...] = ("random", "wide")
     each: bool = False
     centred: bool = False
 
 
-def _sparse(ask: Ask) -> Array:
+def _sparse(request: ProbeRequest) -> Floats:
     """One or two values a row: at both ends, and on both sides of block edges."""
-    n = ask.hidden
+    n = request.hidden
     edges = range(BLOCK, n, BLOCK)
     step = max(1, math.ceil(len(edges) / EDGES))
     pairs = [(0, 0), (n - 1, n - 1), (0, n - 1), *((e - 1, e) for e in edges[::step])]
     x = np.zeros((len(pairs), n))
-    values = 1.0 + ask.draws.uniform(NUMBERS, len(pairs))
+    values = 1.0 + request.draws.uniform(NUMBERS, len(pairs))
     for row, (first, second) in enumerate(pairs):
         x[row, first] = values[row]
         x[row, second] = -values[row]
     return x
 
 
-def _blocks(ask: Ask) -> Array:
+def _blocks(request: ProbeRequest) -> Floats:
     """Zeros but for one block of 128, the blocks together covering every place.
 
     In a LayerNorm each block sums to 0. Of very long rows the blocks are longer.
     """
-    n = ask.hidden
-    block = max(BLOCK, -(-n * n // MOST))
+    n = request.hidden
+    block = max(BLOCK, -(-n * n // LARGEST_CALL))
     count = -(-n // block)
     x = np.zeros((count, n))
-    values = ask.numbers(8, count, block)
+    values = request.numbers(8, count, block)
     values += 8.0 * np.sign(values)
-    if ask.centred:
+    if request.centred:
         values[:, 1::2] = -values[:, ::2]
     for row in range(count):
         # The last one reaches back, so that it is no shorter.
@@ -158,74 +155,74 @@ def _blocks(ask: Ask) -> Array:
     return x
 
 
-def _exact(ask: Ask) -> Array:
+def _exact(request: ProbeRequest) -> Floats:
     """Integers that no order of summation rounds; in a LayerNorm they sum to 0."""
-    n, p = ask.hidden, ask.format.precision
-    most = int(min(2.0**p - 1, math.sqrt(2.6 * 2.0**24 / n), ask.format.largest))
-    x = ask.numbers(most, max(ask.rows, 8), n)
-    if ask.centred:
+    n, p = request.hidden, request.format.precision
+    most = int(min(2.0**p - 1, math.sqrt(2.6 * 2.0**24 / n), request.format.largest))
+    x = request.numbers(most, max(request.rows, 8), n)
+    if request.centred:
         half = n // 2
         x[:, half : 2 * half] = -x[:, :half]
         x[:, 2 * half :] = 0.0
     # Uniform integers square to a third of most² on average, and a little more by chance.
-    kept: Array = x[np.sum(x * x, -1) < 2.0**24]
-    return kept
+    exact: Floats = x[np.sum(x * x, -1) < 2.0**24]
+    return exact
 
 
-def _tail(ask: Ask) -> Array:
+def _tail(request: ProbeRequest) -> Floats:
     """Zeros but for the last 16 places, which sum to 0: a running mean stays 0 until there."""
-    n = ask.hidden
+    n = request.hidden
     size = min(16, n - n % 2)
-    rows = min(ask.rows, max(4, MOST // 4 // n))
+    rows = min(request.rows, max(4, LARGEST_CALL // 4 // n))
     x = np.zeros((rows, n))
-    values = ask.numbers(15, rows, size // 2)
+    values = request.numbers(15, rows, size // 2)
     x[:, n - size :: 2], x[:, n - size + 1 :: 2] = values, -values
     return x
 
 
-def _large(ask: Ask) -> Array:
+def _large(request: ProbeRequest) -> Floats:
     """As large as the format allows while float32 holds the sum of squares."""
-    top = min(ask.format.largest, 2.0**62 / ask.hidden) / 8
-    return top * ask.family("uniform")
+    top = min(request.format.largest, 2.0**62 / request.hidden) / 8
+    return top * request.family("uniform")
 
 
-def _mixed(ask: Ask) -> Array:
+def _mixed(request: ProbeRequest) -> Floats:
     """Zero, constant, ordinary and outlier rows side by side, of many magnitudes."""
-    x = ask.family("normal")
+    x = request.family("normal")
     x[0::4] = 0.0
-    x[1::4] = ask.family("constant")[1::4]
+    x[1::4] = request.family("constant")[1::4]
     x[2::4] *= 2.0**-6
-    x[3::4] = ask.family("one-outlier", magnitude=200.0)[3::4]
+    x[3::4] = request.family("one-outlier", magnitude=200.0)[3::4]
     return x
 
 
-def _steps(ask: Ask) -> Array:
+def _steps(request: ProbeRequest) -> Floats:
     """A constant row but for a few elements that are one ulp more."""
-    base = 2.0 ** (ask.format.precision - 1)
-    if ask.format.largest <= 2 * base:
-        base = ask.format.largest / 4
-    more = ask.draws.below(5, PLACES, ask.rows, ask.hidden) == 0
+    base = 2.0 ** (request.format.precision - 1)
+    if request.format.largest <= 2 * base:
+        base = request.format.largest / 4
+    more = request.draws.below(5, PLACES, request.rows, request.hidden) == 0
     more[:, -1] = True
-    return np.asarray(np.where(more, base + ask.format.ulp(base), base))
+    return np.asarray(np.where(more, base + request.format.ulp(base), base))
 
 
-def _special(value: float) -> Callable[[Ask], Array]:
+def _special(value: float) -> Callable[[ProbeRequest], Floats]:
     """Ordinary rows, the second and the last with one special value, the last one's at its end."""
 
-    def make(ask: Ask) -> Array:
-        x = ask.family("normal")
-        x[1:2, ask.hidden // 2] = value
+    def make(request: ProbeRequest) -> Floats:
+        x = request.family("normal")
+        x[1:2, request.hidden // 2] = value
         x[-1:, -1] = value
         return x
 
     return make
 
 
-def _constants(ask: Ask) -> Array:
+def _constants(request: ProbeRequest) -> Floats:
     """Constants of many sizes, with 8 bits or as many as the format has."""
-    top = math.log2(ask.format.largest)
-    powers = np.linspace(-4, min(top - 1, 15.5), ask.rows)
-    return np.repeat(np.exp2(powers)[:, None], ask.hidden, axis=1)
+    top = math.log2(request.format.largest)
+    powers = np.linspace(-4, min(top - 1, 15.5), request.rows)
+    return np.repeat(np.exp2(powers)[:, None], request.hidden, axis=1)
 
 
 probes: Table[Probe] = Table(

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.validation.calls import Call
-
-    Floats = NDArray[np.float64]
 
 REPEATED = 24
 """Calls that are made again at most."""
@@ -37,7 +36,7 @@ class Bench:
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     execute
         Calls it.
@@ -49,7 +48,7 @@ class Bench:
         Whether float32 subnormals are flushed; None where a plan was the standard.
     """
 
-    settings: Claim
+    claim: Claim
     execute: Callable[[Inputs], Outcome]
     calls: Sequence[Call]
     outcomes: Sequence[Outcome]
@@ -57,24 +56,24 @@ class Bench:
     signs: Floats
     flushes: bool | None
 
-    def answered(self, *, least_rows: int = 1) -> list[tuple[Call, NDArray[Any]]]:
+    def answers(self, *, least_rows: int = 1) -> list[tuple[Call, NDArray[Any]]]:
         """Calls that were answered, and their bits: no more than `REPEATED`, of all sizes."""
-        known = [
+        answers = [
             (call, outcome.bits)
             for call, outcome in zip(self.calls, self.outcomes, strict=True)
             if outcome.bits is not None and call.rows >= least_rows and call.inputs.x.size < 2**18
         ]
-        return known[:: math.ceil(len(known) / REPEATED) or 1]
+        return answers[:: math.ceil(len(answers) / REPEATED) or 1]
 
     def bits(self, inputs: Inputs) -> bytes:
         """The outputs of a call, bit for bit; b"" where there are none."""
-        found = self.execute(inputs).bits
-        return b"" if found is None else found.tobytes()
+        bits = self.execute(inputs).bits
+        return b"" if bits is None else bits.tobytes()
 
 
 @dataclass(frozen=True)
-class Row:
-    """A property.
+class PropertyRule:
+    """A property, and how it is measured.
 
     Parameters
     ----------
@@ -93,37 +92,38 @@ class Row:
 
 
 def _deterministic(bench: Bench) -> Property:
-    known = bench.answered()
-    for call, bits in known:
+    answers = bench.answers()
+    for call, bits in answers:
         if bench.bits(call.inputs) != bits.tobytes():
-            return Property("deterministic", False, f"the same call gives other bits ({call})")
-    return Property("deterministic", True, f"{len(known)} calls made again give the same bits")
+            return Property(False, f"the same call gives other bits ({call})")
+    return Property(True, f"{len(answers)} calls made again give the same bits")
 
 
 def _batch_invariant(bench: Bench) -> Property:
-    known = bench.answered(least_rows=2)
-    for call, bits in known:
+    answers = bench.answers(least_rows=2)
+    for call, bits in answers:
         for row in {0, call.rows // 2, call.rows - 1}:
             if bench.bits(call.inputs.take([row])) != bits[row : row + 1].tobytes():
-                told = f"row {row} alone gives other bits than among {call.rows} rows ({call})"
-                return Property("batch-invariant", False, told)
-    return Property("batch-invariant", True, f"rows of {len(known)} calls, alone, keep their bits")
+                return Property(
+                    False, f"row {row} alone gives other bits than among {call.rows} rows ({call})"
+                )
+    return Property(True, f"rows of {len(answers)} calls, alone, keep their bits")
 
 
 def _permutation(bench: Bench) -> Property:
-    known = bench.answered(least_rows=2)
-    for call, bits in known:
+    answers = bench.answers(least_rows=2)
+    for call, bits in answers:
         if bench.bits(call.inputs.take(slice(None, None, -1))) != bits[::-1].tobytes():
-            return Property("permutation", False, f"rows in reverse give other bits ({call})")
-    return Property("permutation", True, f"rows of {len(known)} calls, in reverse, keep their bits")
+            return Property(False, f"rows in reverse give other bits ({call})")
+    return Property(True, f"rows of {len(answers)} calls, in reverse, keep their bits")
 
 
 def _ftz(bench: Bench) -> Property:
     if bench.flushes is None:
-        return Property("ftz", None, "not judged against a plan")
+        return Property(None, "not judged against a plan")
     if bench.flushes:
-        return Property("ftz", False, "it flushes float32 subnormals to zero")
-    return Property("ftz", True, "float32 subnormals are kept")
+        return Property(False, "it flushes float32 subnormals to zero")
+    return Property(True, "float32 subnormals are kept")
 
 
 TIES = 16
@@ -138,84 +138,81 @@ NEGLIGIBLE = 2.0 ** (2 + 2 * SHIFT - 25)
 
 def _ties(bench: Bench) -> Property:
     """Products of 1.5 and odd significands: exact, and halfway between two outputs."""
-    settings = bench.settings
-    target, wide = settings.output_format, settings.weight_format
+    claim = bench.claim
+    target, wide = claim.output_format, claim.weight_format
     if target.precision >= 24 or wide.precision < target.precision:
-        return Property("ties", None, "no exact product lies halfway between two outputs")
+        return Property(None, "no exact product lies halfway between two outputs")
     # The mean of squares is 4, in every order: r is 1/2, and x·r is 3/2 or 1/2.
     row = np.zeros(TIES)
     row[:8] = 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 1.0
-    if settings.norm.centred:
+    if claim.norm.centred:
         # And the mean is 0.
         row = np.concatenate([row, -row])
     low = 2.0 ** (target.precision - 1)
     gain = (low + 2.0 * (np.arange(len(row)) % TIES) + 1.0) / low
-    weight = wide.cast(gain - settings.weight_offset)
+    weight = wide.cast(gain - claim.weight_offset)
 
-    def asked(eps: float, shift: int) -> Inputs:
-        x = settings.format.cast(np.ldexp(row, shift)[None])
-        return check(settings.norm, x, weight, eps=eps, weight_offset=settings.weight_offset)
+    def tied_inputs(eps: float, shift: int) -> Inputs:
+        x = claim.format.cast(np.ldexp(row, shift)[None])
+        return check(claim.norm, x, weight, eps=eps, weight_offset=claim.weight_offset)
 
-    inputs = asked(0.0, 0)
+    inputs = tied_inputs(0.0, 0)
     exact = Exact(inputs).output[0]
     right = target.round(exact)
     halfway = np.abs(target.distance(right, exact)) == 0.5
     count = int(np.count_nonzero(halfway))
     if not count:
-        return Property("ties", None, "no product lies halfway")
-    y, eps = bench.execute(inputs).y, settings.eps[0]
-    if y is None and 0 < eps <= NEGLIGIBLE and settings.format.largest >= 3 * 2.0**SHIFT:
-        inputs = asked(eps, SHIFT)
+        return Property(None, "no product lies halfway")
+    y, eps = bench.execute(inputs).y, claim.eps[0]
+    if y is None and 0 < eps <= NEGLIGIBLE and claim.format.largest >= 3 * 2.0**SHIFT:
+        inputs = tied_inputs(eps, SHIFT)
         y = bench.execute(inputs).y
         # In a wider arithmetic than float32 they are no ties, but just beside.
         if y is not None:
             right = np.where(y == target.round(Exact(inputs).output[0]), y, right)
     if y is None:
-        return Property(
-            "ties", None, f"it takes no row of {len(row)} with a weight and an eps so small"
-        )
+        return Property(None, f"it takes no row of {len(row)} with a weight and an eps so small")
     with np.errstate(all="ignore"):
         near = np.abs(target.distance(np.where(np.isfinite(y), y, 0.0), exact)) <= 0.5
     if not near[..., halfway].all():
-        return Property("ties", None, "its outputs are not the neighbours of ties")
+        return Property(None, "its outputs are not the neighbours of ties")
     wrong = int(np.count_nonzero((y != right) & halfway))
     if wrong:
-        return Property("ties", False, f"{wrong} of {count} ties do not go to the even neighbour")
-    return Property("ties", True, f"all of {count} ties go to the even neighbour")
+        return Property(False, f"{wrong} of {count} ties do not go to the even neighbour")
+    return Property(True, f"all of {count} ties go to the even neighbour")
 
 
 def _range(bench: Bench) -> Property:
     """Ordinary rows times powers of two: between which sizes outputs are right within an ulp."""
-    settings = bench.settings
-    own, target = settings.format, settings.output_format
+    claim = bench.claim
+    source, target = claim.format, claim.output_format
     base = np.array([1.0, -1.25, 1.5, -0.75, 0.5, 1.75, -1.0, 0.25])
     good = []
-    powers = range(own.emin, own.emax)
+    powers = range(source.emin, source.emax)
     for power in powers:
         with np.errstate(all="ignore"):
-            x = own.cast(np.ldexp(base, power)[None])
-            inputs = check(settings.norm, x, eps=settings.eps[0])
+            x = source.cast(np.ldexp(base, power)[None])
+            inputs = check(claim.norm, x, eps=claim.eps[0])
             outcome = bench.execute(inputs)
             t = Exact(inputs).output[0]
             far = np.inf if outcome.y is None else np.abs(target.distance(outcome.y, t)).max()
         if far <= 1.0:
             good.append(power)
     if not good:
-        return Property("range", False, "no size of ordinary rows gives right outputs")
+        return Property(False, "no size of ordinary rows gives right outputs")
     low, high = good[0], good[-1]
-    whole = len(good) == len(powers)
     gaps = "" if high - low + 1 == len(good) else ", with gaps"
-    told = f"ordinary rows are right from 2^{low} to 2^{high}{gaps}"
-    return Property("range", whole, told, {"low": 2.0**low, "high": 2.0**high})
+    sentence = f"ordinary rows are right from 2^{low} to 2^{high}{gaps}"
+    return Property(len(good) == len(powers), sentence, {"low": 2.0**low, "high": 2.0**high})
 
 
 def _bias(bench: Bench) -> Property:
     errors = bench.errors
     if len(errors) < 100:
-        return Property("bias", None, "too few outputs")
+        return Property(None, "too few outputs")
     figures: dict[str, float] = {}
     holds = True
-    told = []
+    means = []
     for name, values in (("", errors), ("away from zero", errors * bench.signs)):
         mean = float(values.mean())
         reach = DEVIATES * float(values.std()) / math.sqrt(len(values))
@@ -223,40 +220,50 @@ def _bias(bench: Bench) -> Property:
         figures |= {key: mean, f"{key}_reach": reach}
         # A mean of a hundredth of an ulp or less shows nowhere.
         holds &= abs(mean) <= max(reach, 0.01) * 1.5
-        told.append(f"{mean:+.4f} ± {reach:.4f} ulp{' ' if name else ''}{name}")
-    return Property("bias", holds, f"mean errors are {' and '.join(told)}", figures)
+        means.append(f"{mean:+.4f} ± {reach:.4f} ulp{' ' if name else ''}{name}")
+    return Property(holds, f"mean errors are {' and '.join(means)}", figures)
 
 
 def _correctly_rounded(bench: Bench) -> Property:
     if not len(bench.errors):
-        return Property("correctly-rounded", None, "too few outputs")
+        return Property(None, "too few outputs")
     share = float(np.mean(np.abs(bench.errors) <= 0.5))
-    told = f"{100 * share:.2f} % of ordinary outputs are correctly rounded"
-    return Property("correctly-rounded", share == 1.0, told, {"share": share})
+    sentence = f"{100 * share:.2f} % of ordinary outputs are correctly rounded"
+    return Property(share == 1.0, sentence, {"share": share})
 
 
 def _kappa(bench: Bench) -> Property:
     if not len(bench.errors):
-        return Property("kappa", None, "too few outputs")
+        return Property(None, "too few outputs")
     kappa = max(0.0, float(np.ceil(np.abs(bench.errors).max() - 0.5)))
-    told = f"ordinary outputs are within {kappa:g} values of the correctly rounded one"
-    return Property("kappa", kappa <= 1.0, told, {"kappa": kappa})
+    sentence = f"ordinary outputs are within {kappa:g} values of the correctly rounded one"
+    return Property(kappa <= 1.0, sentence, {"kappa": kappa})
 
 
-properties: Table[Row] = Table(
+properties: Table[PropertyRule] = Table(
     "property",
     [
-        Row("deterministic", "the same call gives the same bits", _deterministic),
-        Row("batch-invariant", "a row alone gives the bits that it has in a batch",
-            _batch_invariant),
-        Row("permutation", "rows in another order keep their bits", _permutation),
-        Row("ftz", "float32 subnormals are not flushed to zero", _ftz, free=True),
-        Row("ties", "exact ties go to the even neighbour", _ties, free=True),
-        Row("range", "ordinary rows of every size in the format give right outputs", _range),
-        Row("bias", "signed errors have a mean of 0, within its 95 % interval", _bias, free=True),
-        Row("correctly-rounded", "all ordinary outputs are correctly rounded",
-            _correctly_rounded, free=True),
-        Row("kappa", "ordinary outputs are the correctly rounded value or a neighbour", _kappa,
-            free=True),
+        PropertyRule("deterministic", "the same call gives the same bits", _deterministic),
+        PropertyRule(
+            "batch-invariant", "a row alone gives the bits that it has in a batch",
+            _batch_invariant,
+        ),
+        PropertyRule("permutation", "rows in another order keep their bits", _permutation),
+        PropertyRule("ftz", "float32 subnormals are not flushed to zero", _ftz, free=True),
+        PropertyRule("ties", "exact ties go to the even neighbour", _ties, free=True),
+        PropertyRule(
+            "range", "ordinary rows of every size in the format give right outputs", _range
+        ),
+        PropertyRule(
+            "bias", "signed errors have a mean of 0, within its 95 % interval", _bias, free=True
+        ),
+        PropertyRule(
+            "correctly-rounded", "all ordinary outputs are correctly rounded",
+            _correctly_rounded, free=True,
+        ),
+        PropertyRule(
+            "kappa", "ordinary outputs are the correctly rounded value or a neighbour", _kappa,
+            free=True,
+        ),
     ],
 )  # fmt: skip

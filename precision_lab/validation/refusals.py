@@ -34,42 +34,42 @@ def unsupported(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> tuple[lis
         A run, call by call.
     """
     refused = {i for i, outcome in enumerate(outcomes) if outcome.refused}
-    told: list[str] = []
+    limits: list[str] = []
     covered: set[int] = set()
     if not refused or len(refused) == len(calls):
-        return told, covered
+        return limits, covered
 
-    def whole(having: set[int]) -> bool:
+    def always_refused(having: set[int]) -> bool:
         return bool(having) and having <= refused and bool(having - covered)
 
     for name, trait in TRAITS:
         having = {i for i, call in enumerate(calls) if trait(call)}
-        if whole(having):
-            told.append(f"{name} ({_words(outcomes, having)})")
+        if always_refused(having):
+            limits.append(f"{name} ({_reason(outcomes, having)})")
             covered |= having
-    sizes = _values(calls, lambda call: call.hidden)
-    lost = {size: having for size, having in sizes.items() if whole(having - covered)}
+    sizes = _by_value(calls, lambda call: call.hidden)
+    lost = {size: having for size, having in sizes.items() if always_refused(having - covered)}
     if lost:
         taken = sorted(set(sizes) - set(lost))
-        reason = _words(outcomes, set.union(*lost.values()))
-        told.append(f"{_of_sizes(sorted(lost), taken)} ({reason})")
+        reason = _reason(outcomes, set.union(*lost.values()))
+        limits.append(f"{_size_rule(sorted(lost), taken)} ({reason})")
         covered |= set.union(*lost.values())
     for kind, trait in (("eps", lambda call: call.inputs.eps), ("rows", lambda call: call.rows)):
-        for value, having in _values(calls, trait).items():
-            if whole(having - covered):
-                told.append(f"{kind} {value:g} ({_words(outcomes, having)})")
+        for value, having in _by_value(calls, trait).items():
+            if always_refused(having - covered):
+                limits.append(f"{kind} {value:g} ({_reason(outcomes, having)})")
                 covered |= having
-    return told, covered & refused
+    return limits, covered & refused
 
 
-def _values(calls: Sequence[Call], trait: Callable[[Call], float]) -> dict[float, set[int]]:
-    found: dict[float, set[int]] = {}
+def _by_value(calls: Sequence[Call], trait: Callable[[Call], float]) -> dict[float, set[int]]:
+    numbers: dict[float, set[int]] = {}
     for i, call in enumerate(calls):
-        found.setdefault(trait(call), set()).add(i)
-    return found
+        numbers.setdefault(trait(call), set()).add(i)
+    return numbers
 
 
-def _of_sizes(lost: list[float], taken: list[float]) -> str:
+def _size_rule(lost: list[float], taken: list[float]) -> str:
     """Which hidden sizes are refused, as a rule where there is one."""
     if len(taken) == 1:
         return f"hidden sizes other than {taken[0]:g}"
@@ -83,6 +83,6 @@ def _of_sizes(lost: list[float], taken: list[float]) -> str:
     return "hidden " + ", ".join(f"{n:g}" for n in lost)
 
 
-def _words(outcomes: Sequence[Outcome], having: set[int]) -> str:
+def _reason(outcomes: Sequence[Outcome], having: set[int]) -> str:
     first = next((outcomes[i] for i in sorted(having) if outcomes[i].raised), None)
     return "" if first is None else f"{first.raised}: {first.message}"

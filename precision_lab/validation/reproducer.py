@@ -58,8 +58,8 @@ def write_reproducer(
     except OSError as error:
         raise InputError(f"{folder} cannot be made: {error.strerror or error}") from error
     inputs = failure.inputs
-    told = {"kernel": verdict.kernel, "norm": inputs.norm.name, "eps": repr(inputs.eps)}
-    write_safetensors(folder / INPUTS, inputs.named_arguments(), told)
+    metadata = {"kernel": verdict.kernel, "norm": inputs.norm.name, "eps": repr(inputs.eps)}
+    write_safetensors(folder / INPUTS, inputs.named_arguments(), metadata)
     script = folder / SCRIPT
     replace_file(script, [_script(failure, _absolute(kernel), framework, device).encode()])
     return script
@@ -87,20 +87,20 @@ def _script(failure: Failure, kernel: str, framework: str, device: str) -> str:
     if failure.small is not None:
         lines.append(f"got = float({run}[{failure.small.row}, {failure.small.element}])")
         # With text it ends with exit code 1, so that it can be bisected with.
-        text = f'f"got {{got.hex()}}, right is {_right(failure.small)}"'
-        lines.append(f"raise SystemExit(None if {_sound(failure.small)} else {text})")
+        text = f'f"got {{got.hex()}}, right is {_right_values(failure.small)}"'
+        lines.append(f"raise SystemExit(None if {_soundness_test(failure.small)} else {text})")
     else:
         lines += [f"y = {run}", "print(y.astype(float).tolist())"]
     about = str(failure.small or failure.message).replace("\n", " ")
     return "\n".join([f"# {about}", *lines, ""])
 
 
-def _right(small: Wrong) -> str:
+def _right_values(small: Wrong) -> str:
     low, high = (one.hex() for one in (small.low, small.high))
     return low if low == high else f"{low} to {high}"
 
 
-def _sound(small: Wrong) -> str:
+def _soundness_test(small: Wrong) -> str:
     """An expression: whether ``got`` is one of the sound outputs."""
     low, high = (one.hex() for one in (small.low, small.high))
     if math.isnan(small.low):

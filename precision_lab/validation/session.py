@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run: all calls made, judged, and what is wrong told once for each probe."""
+"""One run: all calls made, judged, and what is wrong reported once for each probe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.validation.failures import Failure, Wrong, told
+from precision_lab.validation.failures import Failure, Wrong, value_text
 from precision_lab.validation.measuring import signed_errors
 from precision_lab.validation.probe_table import probes
 from precision_lab.validation.refusals import unsupported
@@ -20,23 +20,20 @@ from precision_lab.validation.standards import Sound
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.norm import Inputs
     from precision_lab.validation.calls import Call
     from precision_lab.validation.elimination import Rejection
     from precision_lab.validation.standards import OnePlan
 
-    Floats = NDArray[np.float64]
-
 SHRUNK = 2
 """Failing probes whose inputs are made small."""
 
 SHOWN_INPUTS = ("killed", "hung", "shape", "type")
-"""Findings beside the outputs whose inputs are told."""
+"""Kinds of findings whose inputs are reported."""
 
-LOOKED_AT = 64
+SEARCHED = 64
 """Wrong rows among which the worst element is looked for."""
 
 
@@ -46,17 +43,17 @@ class Session:
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     execute
         Calls it once.
     standard
-        What its outputs are held against.
+        What its outputs are checked against.
     calls
         The calls.
     """
 
-    settings: Claim
+    claim: Claim
     execute: Callable[[Inputs], Outcome]
     standard: Sound | OnePlan
     calls: Sequence[Call]
@@ -73,10 +70,10 @@ class Session:
             self.outcomes.append(outcome)
             if outcome.y is None:
                 continue
-            found = self.standard.judge(number, call.inputs, outcome.y)
-            if found is not None:
-                self.rejected[number] = found
-            errors, signs = signed_errors(call.inputs, outcome.y, self.settings)
+            rejection = self.standard.judge(call.inputs, outcome.y)
+            if rejection is not None:
+                self.rejected[number] = rejection
+            errors, signs = signed_errors(call.inputs, outcome.y, self.claim)
             self.errors.append((call.probe, errors))
             # A bias may cancel the value: an ulp of what is left is no measure.
             if call.probe == "normal" and call.inputs.bias is None and errors.size:
@@ -93,7 +90,7 @@ class Session:
         return sum(outcome.y.size for outcome in self.outcomes if outcome.y is not None)
 
     @property
-    def _no_rows_asked(self) -> bool:
+    def _without_rows(self) -> bool:
         """Whether all calls were of probes whose point is that there are no rows, and answered."""
         names = {call.probe for call in self.calls}
         empty = all(name in probes and probes[name].rows == 0 for name in names)
@@ -104,12 +101,11 @@ class Session:
         """Of each rejected call the hypotheses that would explain it by itself, if any."""
         if not isinstance(self.standard, Sound):
             return {number: [] for number in self.rejected}
-        found = {}
-        for number in self.rejected:
-            y = self.outcomes[number].y
-            known = [] if y is None else self.standard.others(self.calls[number].inputs, y)
-            found[number] = list(dict.fromkeys(known))
-        return found
+        return {
+            number: self.standard.explaining(self.calls[number].inputs, y)
+            for number in self.rejected
+            if (y := self.outcomes[number].y) is not None
+        }
 
     @property
     def wrong(self) -> set[int]:
@@ -124,8 +120,8 @@ class Session:
     def conclude(self) -> tuple[tuple[Failure, ...], tuple[str, ...]]:
         """What is wrong, and what the kernel does not take."""
         lacking, covered = unsupported(self.calls, self.outcomes)
-        failures = [*self._values(), *self._raised(covered), *self._beside()]
-        if not failures and not self.outputs and not self._no_rows_asked:
+        failures = [*self._wrong_values(), *self._errors(covered), *self._findings()]
+        if not failures and not self.outputs and not self._without_rows:
             why = next((f": {o.raised}: {o.message}" for o in self.outcomes if o.raised), "")
             failures.append(
                 Failure(kind="nothing", probe="", message=f"none of the calls was answered{why}")
@@ -134,10 +130,10 @@ class Session:
 
     # Outputs --------------------------------------------------------------------------------------
 
-    def _values(self) -> list[Failure]:
+    def _wrong_values(self) -> list[Failure]:
         """A failure for each probe that has one, the most telling first.
 
-        Of a probe the first call is told of those with the largest share of wrong outputs; of
+        Of a probe the first call is reported of those with the largest share of wrong outputs; of
         probes that with the largest share, then with the largest error, comes first.
         """
         most: dict[str, int] = {}
@@ -175,11 +171,11 @@ class Session:
         where = (worst.row, worst.element) if worst else (int(rejected.rows.argmax()), 0)
         if worst is None:
             kind = "root"
-            one = "one 1/√ and one mean" if self.settings.norm.centred else "one 1/√"
+            one = "one 1/√ and one mean" if self.claim.norm.centred else "one 1/√"
             message = f"no {one} can have given all outputs of row {where[0]}"
         else:
             special = not np.isfinite(inputs.x[worst.row].astype(np.float64)).all()
-            kind = "special" if special else self._kind
+            kind = "special" if special else self.standard.kind
             message = self._message(rejected, inputs, worst)
         if names := self.apart.get(number):
             message += f" ({names[0]} would, but not all other calls)"
@@ -195,10 +191,10 @@ class Session:
             total=rejected.wrong.size,
             worst=worst,
             inputs=fewer,
-            small=None if fewer is None else self._again(fewer),
+            small=None if fewer is None else self._worst_again(fewer),
         )
 
-    def _again(self, inputs: Inputs) -> Wrong | None:
+    def _worst_again(self, inputs: Inputs) -> Wrong | None:
         """The worst output of smaller inputs."""
         y = self.execute(inputs).y
         rejected = None if y is None else self.standard.rejected(inputs, y)
@@ -206,19 +202,15 @@ class Session:
             return None
         return self._worst(rejected, inputs, y)
 
-    @property
-    def _kind(self) -> str:
-        return "value" if isinstance(self.standard, Sound) else "plan"
-
     def _fails(self, inputs: Inputs) -> bool:
         outcome = self.execute(inputs)
         return outcome.y is not None and self.standard.rejected(inputs, outcome.y) is not None
 
     def _worst(self, rejected: Rejection, inputs: Inputs, y: Floats) -> Wrong:
-        rows = np.nonzero(rejected.wrong.any(-1))[0][:LOOKED_AT]
+        rows = np.nonzero(rejected.wrong.any(-1))[0][:SEARCHED]
         wrong, part = rejected.wrong[rows], y[rows]
         low, high = self.standard.expected(rejected, inputs.take(rows))
-        target = self.settings.output_format
+        target = self.claim.output_format
         top = target.largest
         with np.errstate(all="ignore"):
             near = np.clip(part, np.fmax(low, -top), np.fmin(high, top))
@@ -238,23 +230,23 @@ class Session:
             what = "NaN" if np.isnan(x).any() else "an infinity"
             return (
                 f"{wrong.sum()} of {wrong.size} outputs are wrong beside {what}: row {worst.row},"
-                f" element {worst.element} is {told(worst.got)}, where IEEE arithmetic gives NaN"
-                " (in an RMSNorm's row with an infinity 0 as well)"
+                f" element {worst.element} is {value_text(worst.got)}, where IEEE arithmetic gives"
+                " NaN (in an RMSNorm's row with an infinity 0 as well)"
             )
         message = (
-            f"{wrong.sum()} of {wrong.size} outputs are not {self.standard.told(rejected)}: {worst}"
+            f"{wrong.sum()} of {wrong.size} outputs are not {self.standard.description}: {worst}"
         )
         if np.isnan(worst.got) and np.isnan(inputs.x.astype(np.float64)).any():
             message += "; the NaN came from another row"
         return message
 
-    def _shown(self, numbers: Iterable[int]) -> int:
+    def _example(self, numbers: Iterable[int]) -> int:
         """The first of these calls; one with rows where there is one."""
         return min(numbers, key=lambda number: (self.calls[number].rows == 0, number))
 
     # Beside the outputs ---------------------------------------------------------------------------
 
-    def _raised(self, covered: set[int]) -> list[Failure]:
+    def _errors(self, covered: set[int]) -> list[Failure]:
         kinds: dict[str, list[int]] = {}
         for number, outcome in enumerate(self.outcomes):
             if outcome.raised and number not in covered:
@@ -269,10 +261,10 @@ class Session:
                 inputs=self.calls[first].inputs,
             )
             for name, numbers in kinds.items()
-            for first in [self._shown(numbers)]
+            for first in [self._example(numbers)]
         ]
 
-    def _beside(self) -> list[Failure]:
+    def _findings(self) -> list[Failure]:
         kinds: dict[str, dict[int, str]] = {}
         for number, outcome in enumerate(self.outcomes):
             for kind, sentence in outcome.findings:
@@ -281,10 +273,11 @@ class Session:
             Failure(
                 kind=kind,
                 probe=self.calls[number].probe,
-                message=said[number] + (f", on {len(said)} calls" if len(said) > 1 else ""),
+                message=sentences[number]
+                + (f", on {len(sentences)} calls" if len(sentences) > 1 else ""),
                 call=str(self.calls[number]),
                 inputs=self.calls[number].inputs if kind in SHOWN_INPUTS else None,
             )
-            for kind, said in kinds.items()
-            for number in [self._shown(said)]
+            for kind, sentences in kinds.items()
+            for number in [self._example(sentences)]
         ]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel's outputs are held against: sound computations, or one plan."""
+"""What a kernel's outputs are checked against: sound computations, or one plan."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,40 +15,21 @@ from precision_lab.validation.elimination import Elimination, Rejection, explain
 from precision_lab.validation.soundness import Exact, Judgement, ValueRange, last_cast
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats, Mask
     from precision_lab.kernels.running import Claim
     from precision_lab.norm import Inputs
     from precision_lab.plan import Plan
     from precision_lab.validation.soundness import Hypothesis
-
-    Floats = NDArray[np.float64]
-
-
-class Standard(Protocol):
-    """What outputs are held against."""
-
-    def judge(self, number: int, inputs: Inputs, y: Floats) -> Rejection | None:
-        """What is wrong with a call's outputs, if anything is."""
-        ...
-
-    def rejected(self, inputs: Inputs, y: Floats) -> Rejection | None:
-        """The same of one more call, by all that is known of the kernel by now."""
-        ...
-
-    def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:
-        """The least and the largest right outputs."""
-        ...
-
-    def told(self, rejected: Rejection) -> str:
-        """What the outputs are not."""
-        ...
 
 
 @dataclass(eq=False)
 class Sound(Elimination):
     """Outputs that a sound computation gives, under one hypothesis for the whole run."""
 
+    kind: ClassVar = "value"
+    description: ClassVar = "what a sound computation gives"
+    """What wrong outputs are not: of no hypothesis, for what explains most of one call need not
+    explain most of another."""
     first: list[Hypothesis] = field(default_factory=list)
     """All hypotheses, as they were before any call."""
 
@@ -58,7 +39,7 @@ class Sound(Elimination):
 
     def rejected(self, inputs: Inputs, y: Floats) -> Rejection | None:
         """Outputs that no hypothesis that is left explains."""
-        judged = list(parts(inputs, y, self.settings))
+        judged = list(parts(inputs, y, self.claim))
         if any(explains(judged, one) for one in self.alive):
             return None
         return rejections(judged, self.alive, y.shape[1])[0]
@@ -66,18 +47,14 @@ class Sound(Elimination):
     def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:
         """What the hypothesis allows."""
         empty = np.zeros(inputs.x.shape)
-        judgement = Judgement(Exact(inputs), empty, last_cast(self.settings))
+        judgement = Judgement(Exact(inputs), empty, last_cast(self.claim))
         return judgement.expected(rejected.hypothesis or self.narrowest)
 
-    def told(self, rejected: Rejection) -> str:  # noqa: ARG002
-        """No hypothesis by name: what explains most of one call need not of another."""
-        return "what a sound computation gives"
-
-    def others(self, inputs: Inputs, y: Floats) -> list[str]:
-        """Hypotheses that are dead, and explain these outputs all the same."""
-        judged = list(parts(inputs, y, self.settings))
-        dead = (one for one in self.first if not one.flushes)
-        return [one.name for one in dead if explains(judged, one)]
+    def explaining(self, inputs: Inputs, y: Floats) -> list[str]:
+        """Names of the hypotheses that explain these outputs by themselves."""
+        judged = list(parts(inputs, y, self.claim))
+        kept = (one for one in self.first if not one.flushes)
+        return list(dict.fromkeys(one.name for one in kept if explains(judged, one)))
 
 
 @dataclass(eq=False)
@@ -86,57 +63,59 @@ class OnePlan:
 
     Parameters
     ----------
-    plan, settings
+    plan, claim
         Which plan, and what the kernel claims.
     bits
         Whether outputs must equal the plan's bit for bit; else within its bound.
     """
 
+    kind: ClassVar = "plan"
     plan: Plan
-    settings: Claim
+    claim: Claim
     bits: bool
     equal: int = 0
     total: int = 0
 
-    def judge(self, number: int, inputs: Inputs, y: Floats) -> Rejection | None:  # noqa: ARG002
-        """Outputs that are not the plan's."""
-        made = self._made(inputs)
-        same = (made == y) | (np.isnan(made) & np.isnan(y))
-        self.equal += int(same.sum())
-        self.total += same.size
-        wrong = ~same
-        if wrong.any() and not self.bits:
-            low, high = self._interval(inputs)
-            wrong &= ~((low <= y) & (y <= high))
-        if not wrong.any():
-            return None
-        return Rejection(None, wrong, np.zeros(len(wrong), bool))
+    def judge(self, inputs: Inputs, y: Floats) -> Rejection | None:
+        """Outputs that are not the plan's, counted."""
+        equal = self._equal(inputs, y)
+        self.equal += int(equal.sum())
+        self.total += equal.size
+        return self._rejection(inputs, y, ~equal)
 
     def rejected(self, inputs: Inputs, y: Floats) -> Rejection | None:
         """Outputs that are not the plan's, uncounted."""
-        equal, total = self.equal, self.total
-        found = self.judge(0, inputs, y)
-        self.equal, self.total = equal, total
-        return found
+        return self._rejection(inputs, y, ~self._equal(inputs, y))
+
+    def _equal(self, inputs: Inputs, y: Floats) -> Mask:
+        expected = self._emulated(inputs)
+        return np.asarray((expected == y) | (np.isnan(expected) & np.isnan(y)))
+
+    def _rejection(self, inputs: Inputs, y: Floats, wrong: Mask) -> Rejection | None:
+        if wrong.any() and not self.bits:
+            low, high = self._range(inputs)
+            wrong &= ~((low <= y) & (y <= high))
+        return Rejection(None, wrong, np.zeros(len(wrong), bool)) if wrong.any() else None
 
     def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:  # noqa: ARG002
-        """The plan's own outputs, or what its bound leaves."""
+        """The plan's outputs, or what its bound leaves."""
         if self.bits:
-            made = self._made(inputs)
-            return ValueRange(made, made)
-        return self._interval(inputs)
+            y = self._emulated(inputs)
+            return ValueRange(y, y)
+        return self._range(inputs)
 
-    def told(self, rejected: Rejection) -> str:  # noqa: ARG002
-        """The plan."""
+    @property
+    def description(self) -> str:
+        """What wrong outputs are not: the plan's."""
         return f"what plan {self.plan.name!r} gives{'' if self.bits else ', within its bound'}"
 
-    def _made(self, inputs: Inputs) -> Floats:
+    def _emulated(self, inputs: Inputs) -> Floats:
         y = emulate(
             *inputs.arguments(), eps=inputs.eps, plan=self.plan, norm=inputs.norm,
         )  # fmt: skip
         return y.astype(np.float64)
 
-    def _interval(self, inputs: Inputs) -> ValueRange:
+    def _range(self, inputs: Inputs) -> ValueRange:
         offset = 1.0 if self.plan.gain == "one_plus" else 0.0
         with np.errstate(all="ignore"):
             exact = Exact(dataclasses.replace(inputs, weight_offset=offset)).output
@@ -147,12 +126,12 @@ class OnePlan:
             return ValueRange(exact[0] - reach, exact[0] + reach)
 
 
-def standard(settings: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:
-    """What a run is held against.
+def standard(claim: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:
+    """What a run is checked against.
 
     Parameters
     ----------
-    settings
+    claim
         What the kernel claims.
     plan
         A plan or its name; None for all sound computations.
@@ -166,25 +145,21 @@ def standard(settings: Claim, plan: Plan | str | None, *, bits: bool | None) -> 
         For a plan of another norm, gain or output format.
     """
     if plan is None:
-        return Sound(settings)
+        return Sound(claim)
     chosen = plans.find(plan)
-    chosen.norm_for(settings.norm)
+    chosen.norm_for(claim.norm)
     offset = 1.0 if chosen.gain == "one_plus" else 0.0
-    if chosen.gain != "ignored" and settings.weight_offset != offset:
+    if chosen.gain != "ignored" and claim.weight_offset != offset:
         raise InputError(
             f"plan {chosen.name!r} has the gain {chosen.gain!r}: give weight_offset={offset:g}"
         )
-    own, weight = settings.format, settings.weight_format
-    if chosen.output_format == "input" and settings.output_format != own:
-        chosen = chosen.replace(output_format=settings.output_format.name)
-    made = chosen.formats_for(own, weight).output_format
-    if made != settings.output_format.name:
+    wanted = claim.output_format
+    if chosen.output_format == "input" and wanted != claim.format:
+        chosen = chosen.replace(output_format=wanted.name)
+    output = chosen.formats_for(claim.format, claim.weight_format).output_format
+    if output != wanted.name:
         raise InputError(
-            f"plan {chosen.name!r} gives {made}: the kernel's output format is"
-            f" {settings.output_format.name}"
+            f"plan {chosen.name!r} gives {output}: the kernel's output format is {wanted.name}"
         )
-    known = bool(chosen.verified) or " order=" in f" {chosen.name}"
-    return OnePlan(chosen, settings, known if bits is None else bits)
-
-
-__all__ = ["OnePlan", "Sound", "Standard", "standard"]
+    known_order = bool(chosen.verified) or " order=" in f" {chosen.name}"
+    return OnePlan(chosen, claim, known_order if bits is None else bits)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from precision_lab.kernels.running import Claim
     from precision_lab.validation.failures import Failure
 
-TOLD = 4
-"""Failures that are told in words."""
+DESCRIBED = 4
+"""Failures that are described in words."""
 
 SHOWS = "; that shows in "
-"""In a note on what costs something that can be seen."""
+"""In a note on a wider bound that lets a visible error pass."""
 
 
 class Diagnosis(NamedTuple):
@@ -29,14 +29,14 @@ class Diagnosis(NamedTuple):
     ----------
     plan
         The plan that gives them bit for bit, or None.
-    told
-        A sentence, or "".
+    sentence
+        What is known, or "".
     fault
         What is wrong, in a phrase for the verdict's first sentence; "" where that is not known.
     """
 
-    plan: str | None
-    told: str = ""
+    plan: str | None = None
+    sentence: str = ""
     fault: str = ""
 
 
@@ -86,19 +86,16 @@ class Property:
 
     Parameters
     ----------
-    name
-        Its name.
     holds
         Whether the kernel has it; None for figures that are only measured.
-    told
-        One sentence.
+    sentence
+        What was measured, in words.
     figures
         What was measured, by name.
     """
 
-    name: str
     holds: bool | None
-    told: str
+    sentence: str
     figures: dict[str, float] = field(default_factory=dict)
 
 
@@ -110,7 +107,7 @@ class Verdict:
     ----------
     kernel
         Its name.
-    settings
+    claim
         What it claims.
     failures
         What is wrong, the most telling first.
@@ -140,7 +137,7 @@ class Verdict:
     """
 
     kernel: str
-    settings: Claim
+    claim: Claim
     failures: tuple[Failure, ...]
     schedule: str | None
     schedules: tuple[str, ...] = ()
@@ -163,11 +160,11 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        settings = self.settings
-        what = f"{settings.norm.title} in {settings.output_format.name}"
+        claim = self.claim
+        what = f"{claim.norm.title} in {claim.output_format.name}"
         if self.passed:
             how = "" if self.schedule is None else f", {self.schedule}"
-            how += ", with a note" if any(SHOWS in told for told in self.notes) else ""
+            how += ", with a note" if any(SHOWS in note for note in self.notes) else ""
             return (
                 f"{self.kernel} is a sound {what}{how}:"
                 f" all {self.outputs:,} outputs of {self.calls} calls are explained."
@@ -182,18 +179,18 @@ class Verdict:
 
     def __str__(self) -> str:
         lines = [self.sentence]
-        for failure in self.failures[:TOLD]:
+        for failure in self.failures[:DESCRIBED]:
             lines += failure.lines(known=failure.message in lines[0])
         if self.diagnosis:
             lines.append(f"  diagnosis: {self.diagnosis}")
-        if best := self._seen():
-            lines.append(f"  seen would have been: {best}")
-        lines += [f"  not supported: {told}" for told in self.unsupported]
-        lines += [f"  {one.name}: {one.told}" for one in self.properties.values()]
-        lines += [f"  note: {told}" for told in self.notes]
+        if errors := self._detectable_errors():
+            lines.append(f"  seen would have been: {errors}")
+        lines += [f"  not supported: {limit}" for limit in self.unsupported]
+        lines += [f"  {name}: {one.sentence}" for name, one in self.properties.items()]
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
-    def _seen(self) -> str:
+    def _detectable_errors(self) -> str:
         chosen = [one for one in self.power if math.isfinite(one.root)]
         return "; ".join(
             f"{one.root:.1e} of r at hidden {one.hidden}"
@@ -207,22 +204,22 @@ class Verdict:
             "kernel": self.kernel,
             "passed": self.passed,
             "sentence": self.sentence,
-            "settings": self.settings.to_dict(),
+            "settings": self.claim.to_dict(),
             "schedule": self.schedule,
-            "schedules": list(self.schedules),
+            "schedules": self.schedules,
             "plan": self.plan,
             "diagnosis": self.diagnosis,
             "fault": self.fault,
             "calls": self.calls,
             "outputs": self.outputs,
             "failures": [failure.to_dict() for failure in self.failures],
-            "unsupported": list(self.unsupported),
+            "unsupported": self.unsupported,
             "properties": {
-                name: {"holds": one.holds, "told": one.told, **one.figures}
+                name: {"holds": one.holds, "told": one.sentence, **one.figures}
                 for name, one in self.properties.items()
             },
-            "notes": list(self.notes),
-            "power": [vars(one) for one in self.power],
-            "errors": [vars(one) for one in self.errors],
+            "notes": self.notes,
+            "power": self.power,
+            "errors": self.errors,
         }
         return json.dumps(plain(document), allow_nan=False, ensure_ascii=False)

@@ -10,7 +10,7 @@ import pytest
 
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.validation.calls import default_calls
-from precision_lab.validation.common_causes import clue
+from precision_lab.validation.common_causes import common_cause
 from precision_lab.validation.examination import validate
 
 F32 = np.float32
@@ -32,13 +32,13 @@ def tail(x, weight, bias, eps):
 
 def told(wrong, norm="rms"):
     """What is said where calls are wrong by a rule."""
-    settings = Claim.of(
+    claim = Claim.of(
         norm=norm, format="bfloat16", weight_format=None, output_format=None, eps=(1e-6, 1e-5),
         weight_offset=0.0, overflow="ieee", seed=1,
     )  # fmt: skip
-    calls = default_calls(settings)
-    found = clue(calls, range(len(calls)), {i for i, one in enumerate(calls) if wrong(one)})
-    return None if found is None else found.told
+    calls = default_calls(claim)
+    cause = common_cause(calls, range(len(calls)), {i for i, one in enumerate(calls) if wrong(one)})
+    return None if cause is None else cause.sentence
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
 from precision_lab.validation.calls import default_calls
-from precision_lab.validation.probe_table import BLOCK, EVERY, LONG, Ask, probes
+from precision_lab.validation.probe_table import BLOCK, EVERY, LONG, ProbeRequest, probes
 from precision_lab.validation.soundness.exact_values import Exact
 
 FORMATS = ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2")
@@ -17,16 +17,16 @@ FORMATS = ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2")
 
 def ask(hidden, format="bfloat16", rows=4, norm="rms", seed=1):
     """A request."""
-    return Ask(rows, hidden, formats[format], 1e-6, seed, norms[norm].centred)
+    return ProbeRequest(rows, hidden, formats[format], 1e-6, seed, norms[norm].centred)
 
 
-def settings(**given):
-    """Settings of a run, by default those of `validate`."""
+def claim(**changes):
+    """The claim of a kernel, by default those of `validate`."""
     known = {
         "norm": "rms", "format": "bfloat16", "weight_format": None, "output_format": None,
         "eps": (1e-6, 1e-5), "weight_offset": 0.0, "overflow": "ieee", "seed": 1,
     }  # fmt: skip
-    return Claim.of(**{**known, **given})
+    return Claim.of(**{**known, **changes})
 
 
 @pytest.mark.parametrize("probe", probes.values(), ids=lambda row: row.name)
@@ -83,7 +83,7 @@ def test_the_default_calls():
     All gains, biases with and without in a LayerNorm and none in an RMSNorm.
     """
     for norm in ("rms", "layer"):
-        calls = default_calls(settings(norm=norm))
+        calls = default_calls(claim(norm=norm))
         assert 130 <= len(calls) <= 220
         sizes = [call.inputs.x.size for call in calls]
         assert sizes == sorted(sizes)
@@ -98,8 +98,8 @@ def test_the_default_calls():
 
 def test_sizes_may_be_chosen():
     """Hidden sizes, rows and probes given replace those of the table."""
-    calls = default_calls(settings(), hidden=[6], rows=[2], chosen=["normal", "nan"])
+    calls = default_calls(claim(), hidden=[6], rows=[2], chosen=["normal", "nan"])
     assert {(call.rows, call.hidden) for call in calls} == {(2, 6)}
     assert {call.probe for call in calls} == {"normal", "nan"}
-    none = default_calls(settings(format="float8_e4m3fn"), chosen=["infinity"])
+    none = default_calls(claim(format="float8_e4m3fn"), chosen=["infinity"])
     assert none == []

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from precision_lab.validation.soundness.allowance import (
 )
 from precision_lab.validation.soundness.rounding_schedules import (
     Cast,
-    Schedule,
+    RoundingSchedule,
     ValueRange,
     schedules,
 )
@@ -49,7 +49,7 @@ class Hypothesis:
     """
 
     statistic: str = "direct"
-    schedule: Schedule = field(default_factory=lambda: schedules["late"])
+    schedule: RoundingSchedule = field(default_factory=lambda: schedules["late"])
     flushes: bool = False
 
     @property
@@ -105,8 +105,8 @@ class Judgement:
     exact: Exact
     y: Floats
     cast: Cast
-    _cache: dict[object, Any] = field(default_factory=dict, init=False)
-    """What two questions have in common."""
+    _allowances: dict[object, Allowance] = field(default_factory=dict, init=False)
+    _sources: dict[object, ValueRange] = field(default_factory=dict, init=False)
 
     def unexplained(self, hypothesis: Hypothesis) -> Mask:
         """[rows, elements]: outputs that no sound computation gives."""
@@ -124,18 +124,16 @@ class Judgement:
 
     def _allowed(self, hypothesis: Hypothesis) -> Allowance:
         key = hypothesis.statistic, hypothesis.tiny
-        if key not in self._cache:
-            self._cache[key] = Allowance(self.exact, *key)
-        known: Allowance = self._cache[key]
-        return known
+        if key not in self._allowances:
+            self._allowances[key] = Allowance(self.exact, *key)
+        return self._allowances[key]
 
     def _source_of_outputs(self, hypothesis: Hypothesis) -> ValueRange:
         """The source of y itself."""
         key = hypothesis.schedule, hypothesis.tiny
-        if key not in self._cache:
-            self._cache[key] = self._source(hypothesis, self.y)
-        known: ValueRange = self._cache[key]
-        return known
+        if key not in self._sources:
+            self._sources[key] = self._source(hypothesis, self.y)
+        return self._sources[key]
 
     def _source(self, hypothesis: Hypothesis, y: Floats) -> ValueRange:
         exact = self.exact
@@ -176,7 +174,7 @@ class Judgement:
     def disagree(self, hypothesis: Hypothesis) -> Mask:
         """[rows]: rows whose outputs cannot all come from one root, and in a LayerNorm one mean."""
         with np.errstate(all="ignore"):
-            wrong, rows, allowed = self._chosen(hypothesis)
+            wrong, rows, allowed = self._root_rows(hypothesis)
             if rows.size:
                 d, bounds, reach, shift = self._root_bounds(hypothesis, allowed, rows)
                 if self.exact.inputs.norm.centred:
@@ -189,7 +187,7 @@ class Judgement:
     def power(self, hypothesis: Hypothesis) -> Floats:
         """[rows]: the relative error of r from which on it would be seen; NaN where not judged."""
         with np.errstate(all="ignore"):
-            unseen, rows, allowed = self._chosen(hypothesis)
+            unseen, rows, allowed = self._root_rows(hypothesis)
             error = np.full(len(unseen), np.nan)
             if rows.size:
                 d, bounds, reach, shift = self._root_bounds(hypothesis, allowed, rows)
@@ -201,7 +199,7 @@ class Judgement:
                 error[rows] = np.where(low <= high, reach + (high - low), np.nan)
         return error
 
-    def _chosen(self, hypothesis: Hypothesis) -> tuple[Mask, Index, Allowance]:
+    def _root_rows(self, hypothesis: Hypothesis) -> tuple[Mask, Index, Allowance]:
         allowed = self._allowed(hypothesis)
         chosen = allowed.judged[:, 0] & np.isfinite(self.y).all(-1)
         chosen &= np.isfinite(self.exact.root[:, 0]) & (self.exact.deviations != 0).any(-1)
@@ -222,7 +220,7 @@ class Judgement:
         )
 
     def _products(self, hypothesis: Hypothesis, allowed: Allowance) -> ValueRange:
-        """Where (x − m̂)·r̂ lies, exactly computed from what a kernel held of m and r."""
+        """Where (x − m̂)·r̂ lies, exactly computed from a kernel's m and r."""
         exact, unit = self.exact, 4 * UNIT
         source = self._source_of_outputs(hypothesis)
         size = np.abs(exact.normalised[0]) + allowed.normalised

@@ -124,7 +124,7 @@ def last_cast(claim: Claim) -> Cast:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class RoundingSchedule:
     """A rounding schedule.
 
     Parameters
@@ -185,15 +185,15 @@ def _ends(cast: Cast, values: ValueRange) -> ValueRange:
     return ValueRange(np.where(kept, low, np.nan), np.where(kept, high, np.nan))
 
 
-schedules: Table[Schedule] = Table(
+schedules: Table[RoundingSchedule] = Table(
     "schedule",
     [
-        Schedule("late", "one cast, after gain and bias", early=False, source=_late),
-        Schedule(
+        RoundingSchedule("late", "one cast, after gain and bias", early=False, source=_late),
+        RoundingSchedule(
             "early", "cast before the gain, product and sum cast once", early=True,
             source=_early_fused,
         ),
-        Schedule(
+        RoundingSchedule(
             "early-separate", "cast before the gain, product and sum each cast", early=True,
             source=_early_separate, biased=True,
         ),

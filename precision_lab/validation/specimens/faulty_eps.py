@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -13,200 +12,103 @@ from precision_lab.validation.specimens.steps import (
     ALL,
     F32,
     inverted,
-    planted,
     reciprocal_root,
     rounded,
+    variants,
 )
 
-ONE = F32(1)
-
-
-def outside(ms: Array, eps: float, _x: Array) -> Array:
-    """√ms + eps."""
-    return inverted(np.sqrt(ms) + F32(eps))
-
-
-def outside_root(ms: Array, eps: float, _x: Array) -> Array:
-    """√ms + √eps."""
-    return inverted(np.sqrt(ms) + np.sqrt(F32(eps)))
-
-
-def inside_and_outside(ms: Array, eps: float, _x: Array) -> Array:
-    """√(ms + eps) + eps."""
-    return inverted(np.sqrt(ms + F32(eps)) + F32(eps))
-
-
-def missing(ms: Array, _eps: float, _x: Array) -> Array:
-    """√ms."""
-    return inverted(np.sqrt(ms))
-
-
-def multiplied(ms: Array, eps: float, _x: Array, *, factor: float) -> Array:
-    """Another eps."""
-    return inverted(np.sqrt(ms + F32(factor * eps)))
-
-
-def fixed(ms: Array, _eps: float, _x: Array, *, value: float) -> Array:
-    """The eps of another model."""
-    return inverted(np.sqrt(ms + F32(value)))
+eps_fault = partial(variants, fault="eps")
 
 
 def machine_epsilon(ms: Array, _eps: float, x: Array) -> Array:
     """The spacing at 1 of the input's format."""
-    above = np.frombuffer(
-        (np.ones(1, x.dtype).view(f"u{x.itemsize}") + 1).tobytes(), x.dtype
-    ).astype(F32)
-    return inverted(np.sqrt(ms + (above - ONE)))
-
-
-def largest(ms: Array, eps: float, _x: Array) -> Array:
-    """max(ms, eps)."""
-    return inverted(np.sqrt(np.maximum(ms, F32(eps))))
-
-
-def in_the_sum(ms: Array, eps: float, x: Array) -> Array:
-    """(Σ + eps)/n."""
-    return inverted(np.sqrt(ms + F32(eps) / F32(x.shape[-1])))
-
-
-def in_format(ms: Array, eps: float, x: Array, *, dtype: Any = None) -> Array:
-    """Eps rounded before it is added."""
-    return inverted(np.sqrt(ms + np.full(1, eps, F32).astype(dtype or x.dtype).astype(F32)))
-
-
-def low_radicand(ms: Array, eps: float, x: Array) -> Array:
-    """ms + eps rounded to the input's format."""
-    return inverted(np.sqrt(rounded(ms + F32(eps), x)))
+    above = (np.ones(1, x.dtype).view(f"u{x.itemsize}") + 1).astype(f"u{x.itemsize}")
+    return inverted(np.sqrt(ms + (above.view(x.dtype).astype(F32) - F32(1))))
 
 
 def of_the_scaled_row(ms: Array, eps: float, x: Array) -> Array:
     """Rows divided by their largest value, and eps not."""
     top = np.abs(x.astype(F32)).max(axis=-1, keepdims=True, initial=0)
-    top = np.where((top > 0) & np.isfinite(top), top, ONE)
+    top = np.where((top > 0) & np.isfinite(top), top, F32(1))
     return inverted(top * np.sqrt(ms / top / top + F32(eps)))
 
 
-def without_small_rows(ms: Array, eps: float, x: Array) -> Array:
-    """Eps for rows of zeros alone."""
-    return np.where(ms > 0, ONE / np.sqrt(ms), reciprocal_root(ms, eps, x))
-
-
 ROWS = (
-    *planted(
-        "eps-outside",
-        "Eps is added to the root.",
-        fault="eps",
-        into=ALL,
+    *eps_fault(
+        "eps-outside", "Eps is added to the root.", into=ALL,
+        inverse=lambda ms, eps, _x: inverted(np.sqrt(ms) + F32(eps)),
         source="NVIDIA/apex#1295, NVIDIA/TransformerEngine#364, pytorch/pytorch#136597",
-        inverse=outside,
     ),
-    *planted(
-        "eps-outside-root",
-        "The root of eps is added to the root of the mean square.",
-        fault="eps",
-        into=("rms",),
-        inverse=outside_root,
+    *eps_fault(
+        "eps-outside-root", "The root of eps is added to the root of the mean square.",
+        inverse=lambda ms, eps, _x: inverted(np.sqrt(ms) + np.sqrt(F32(eps))), into=("rms",),
     ),
-    *planted(
-        "eps-inside-and-outside",
-        "Eps is added inside the root and once more outside.",
-        fault="eps",
-        into=("rms",),
-        inverse=inside_and_outside,
+    *eps_fault(
+        "eps-inside-and-outside", "Eps is added inside the root and once more outside.",
+        inverse=lambda ms, eps, _x: inverted(np.sqrt(ms + F32(eps)) + F32(eps)), into=("rms",),
     ),
-    *planted(
-        "eps-missing",
-        "No eps: 0/0 on a row of zeros.",
-        fault="eps",
-        into=ALL,
+    *eps_fault(
+        "eps-missing", "No eps: 0/0 on a row of zeros.", into=ALL,
+        inverse=lambda ms, _eps, _x: inverted(np.sqrt(ms)),
         source="tensorflow/tensorflow#61287",
-        inverse=missing,
     ),
-    *planted(
-        "eps-for-zero-rows",
-        "Eps is added where the mean square is 0 and nowhere else.",
-        fault="eps",
+    *eps_fault(
+        "eps-for-zero-rows", "Eps is added where the mean square is 0 and nowhere else.",
+        inverse=lambda ms, eps, x: np.where(
+            ms > 0, inverted(np.sqrt(ms)), reciprocal_root(ms, eps, x)
+        ),
         into=("rms",),
-        inverse=without_small_rows,
     ),
-    *planted(
-        "eps-times-10",
-        "Ten times the eps.",
-        fault="eps",
-        into=ALL,
+    *eps_fault(
+        "eps-times-10", "Ten times the eps.", into=ALL,
+        inverse=lambda ms, eps, x: reciprocal_root(ms, 10.0 * eps, x),
         source="accepted by the tests of most projects",
-        inverse=partial(multiplied, factor=10.0),
     ),
-    *planted(
-        "eps-times-100",
-        "A hundred times the eps.",
-        fault="eps",
+    *eps_fault(
+        "eps-times-100", "A hundred times the eps.",
+        inverse=lambda ms, eps, x: reciprocal_root(ms, 100.0 * eps, x),
         source="accepted by the tests of most projects",
-        inverse=partial(multiplied, factor=100.0),
     ),
-    *planted(
-        "eps-twice",
-        "Eps is added twice.",
-        fault="eps",
-        into=("rms",),
-        inverse=partial(multiplied, factor=2.0),
+    *eps_fault(
+        "eps-twice", "Eps is added twice.", into=("rms",),
+        inverse=lambda ms, eps, x: reciprocal_root(ms, 2.0 * eps, x),
     ),
-    *planted(
-        "eps-fixed",
-        "Eps is 1e-6 whatever is asked for.",
-        fault="eps",
+    *eps_fault(
+        "eps-fixed", "Eps is 1e-6 whatever is asked for.",
+        inverse=lambda ms, _eps, x: reciprocal_root(ms, 1e-6, x),
         source="apache/tvm#15856, ggml-org/llama.cpp#2373",
-        inverse=partial(fixed, value=1e-6),
     ),
-    *planted(
-        "eps-of-the-format",
-        "Eps is the spacing at 1 of the input's format.",
-        fault="eps",
-        source="pytorch/pytorch#155527",
-        into=("rms",),
-        inverse=machine_epsilon,
+    *eps_fault(
+        "eps-of-the-format", "Eps is the spacing at 1 of the input's format.",
+        inverse=machine_epsilon, source="pytorch/pytorch#155527", into=("rms",),
     ),
-    *planted(
-        "eps-largest",
-        "The larger of the mean square and eps, in place of their sum.",
-        fault="eps",
+    *eps_fault(
+        "eps-largest", "The larger of the mean square and eps, in place of their sum.",
+        inverse=lambda ms, eps, _x: inverted(np.sqrt(np.maximum(ms, F32(eps)))),
         source="huggingface/diffusers#13316, pytorch/pytorch#192017",
-        inverse=largest,
     ),
-    *planted(
-        "eps-in-sum",
-        "Eps is added to the sum, before the division by n.",
-        fault="eps",
-        inverse=in_the_sum,
+    *eps_fault(
+        "eps-in-sum", "Eps is added to the sum, before the division by n.",
+        inverse=lambda ms, eps, x: inverted(np.sqrt(ms + F32(eps) / F32(x.shape[-1]))),
     ),
-    *planted(
-        "eps-in-float16",
-        "Eps is rounded to float16.",
-        fault="eps",
-        source="tensorflow/tensorflow#24979",
-        inverse=partial(in_format, dtype=np.float16),
+    *eps_fault(
+        "eps-in-float16", "Eps is rounded to float16.", source="tensorflow/tensorflow#24979",
+        inverse=lambda ms, eps, x: reciprocal_root(ms, float(np.float16(F32(eps))), x),
     ),
-    *planted(
-        "eps-in-input-format",
-        "Eps is rounded to the input's format.",
-        fault="eps",
-        into=("rms",),
-        formats=HALF,
-        inverse=in_format,
+    *eps_fault(
+        "eps-in-input-format", "Eps is rounded to the input's format.",
+        inverse=lambda ms, eps, x: reciprocal_root(ms, F32(eps).astype(x.dtype), x),
+        into=("rms",), formats=HALF,
     ),
-    *planted(
+    *eps_fault(
         "radicand-in-input-format",
         "The mean square and eps are added, and the sum is stored in the input's format.",
-        fault="eps",
-        source="DeepSpeed#581",
-        formats=HALF,
-        inverse=low_radicand,
+        inverse=lambda ms, eps, x: inverted(np.sqrt(rounded(ms + F32(eps), x))),
+        source="DeepSpeed#581", formats=HALF,
     ),
-    *planted(
+    *eps_fault(
         "eps-of-scaled-row",
         "Rows are divided by their largest value against overflow, and eps is not.",
-        fault="eps",
-        into=("rms",),
-        inverse=of_the_scaled_row,
+        inverse=of_the_scaled_row, into=("rms",),
     ),
-)
+)  # fmt: skip

@@ -13,15 +13,16 @@ from precision_lab.validation.specimens.specimen import HALF, Array
 from precision_lab.validation.specimens.steps import (
     ALL,
     F32,
-    biased,
-    gained,
-    planted,
+    inverted,
     reciprocal_root,
+    rounded,
+    variants,
 )
 
-ONE = F32(1)
 MAGIC = 0x5F3759DF
 """Half the bits of a float32 taken from this are a first guess of its reciprocal root."""
+
+root_fault = partial(variants, fault="root")
 
 
 def cut(values: Array, bits: int) -> Array:
@@ -30,24 +31,9 @@ def cut(values: Array, bits: int) -> Array:
     return (values.view(np.uint32) & keep).view(F32)
 
 
-def coarse(ms: Array, eps: float, x: Array, *, bits: int) -> Array:
-    """R with so many bits."""
-    return cut(reciprocal_root(ms, eps, x), bits)
-
-
 def in_format(ms: Array, eps: float, x: Array, *, dtype: Any = None) -> Array:
-    """R rounded to a narrow format."""
+    """R rounded to a low-precision format."""
     return reciprocal_root(ms, eps, x).astype(dtype or x.dtype).astype(F32)
-
-
-def root_in_format(ms: Array, eps: float, x: Array) -> Array:
-    """√(ms + eps) rounded to the input's format, then inverted."""
-    return ONE / np.sqrt(ms + F32(eps)).astype(x.dtype).astype(F32)
-
-
-def looked_up(ms: Array, eps: float, x: Array) -> Array:
-    """R from a table of 256 entries in each binade, nothing refined."""
-    return reciprocal_root(cut(ms + F32(eps), 9), 0.0, x)
 
 
 def newton(ms: Array, eps: float, x: Array, *, steps: int) -> Array:
@@ -59,115 +45,64 @@ def newton(ms: Array, eps: float, x: Array, *, steps: int) -> Array:
     return np.where(np.isfinite(value), guess, reciprocal_root(ms, eps, x))
 
 
-def root_twice(ms: Array, eps: float, x: Array) -> Array:
-    """The root of the root mean square."""
-    return reciprocal_root(np.sqrt(ms), eps, x)
-
-
-def not_inverted(ms: Array, eps: float, _x: Array) -> Array:
-    """√(ms + eps) itself."""
-    return np.sqrt(ms + F32(eps))
-
-
-def noisy(D: Array, r: Array, weight: Array | None, bias: Array | None, x: Array) -> Array:
+def noisy(v: Array, _x: Array) -> Array:
     """Every element off by up to 1e-4 of itself, its own way."""
-    noise = np.random.default_rng(0).uniform(-1e-4, 1e-4, D.shape).astype(F32)
-    return biased(gained(D * r * (ONE + noise), weight), bias).astype(x.dtype)
+    noise = np.random.default_rng(0).uniform(-1e-4, 1e-4, v.shape).astype(F32)
+    return np.asarray(v * (F32(1) + noise))
 
 
 ROWS = (
-    *planted(
-        "rsqrt-14-bits",
-        "A reciprocal root of 14 bits.",
-        fault="root",
-        into=ALL,
+    *root_fault(
+        "rsqrt-14-bits", "A reciprocal root of 14 bits.", into=ALL,
+        inverse=lambda ms, eps, x: cut(reciprocal_root(ms, eps, x), 14),
         source="tenstorrent/tt-metal#31048",
-        inverse=partial(coarse, bits=14),
     ),
-    *planted(
-        "rsqrt-16-bits",
-        "A reciprocal root of 16 bits.",
-        fault="root",
-        into=ALL,
+    *root_fault(
+        "rsqrt-16-bits", "A reciprocal root of 16 bits.", into=ALL,
+        inverse=lambda ms, eps, x: cut(reciprocal_root(ms, eps, x), 16),
         source="pytorch/pytorch#141309",
-        inverse=partial(coarse, bits=16),
     ),
-    *planted(
+    *root_fault(
         "rsqrt-table",
         "A reciprocal root from a table with 256 entries a binade, nothing refined.",
-        fault="root",
-        into=("rms",),
-        inverse=looked_up,
+        inverse=lambda ms, eps, x: reciprocal_root(cut(ms + F32(eps), 9), 0.0, x), into=("rms",),
     ),
-    *planted(
+    *root_fault(
         "rsqrt-one-newton-step",
         "An integer guess of the reciprocal root and a single Newton step.",
-        fault="root",
-        source="finn#1667",
-        into=("rms",),
-        inverse=partial(newton, steps=1),
+        inverse=partial(newton, steps=1), source="finn#1667", into=("rms",),
     ),
-    *planted(
+    *root_fault(
         "rsqrt-last-newton-step-missing",
         "An integer guess and two Newton steps where three are needed.",
-        fault="root",
-        source="finn#1667",
-        into=("rms",),
-        inverse=partial(newton, steps=2),
+        inverse=partial(newton, steps=2), source="finn#1667", into=("rms",),
     ),
-    *planted(
-        "rsqrt-in-input-format",
-        "The reciprocal root is rounded to the input's format.",
-        fault="root",
+    *root_fault(
+        "rsqrt-in-input-format", "The reciprocal root is rounded to the input's format.",
+        inverse=in_format, source="amd/IRON#139", formats=HALF,
+    ),
+    *root_fault(
+        "rsqrt-in-float16", "The reciprocal root is rounded to float16.", into=("rms",),
+        inverse=partial(in_format, dtype=np.float16), formats=("bfloat16", "float32"),
+    ),
+    *root_fault(
+        "rsqrt-in-bfloat16", "The reciprocal root is rounded to bfloat16.", into=("rms",),
+        inverse=partial(in_format, dtype=ml_dtypes.bfloat16), formats=("float16", "float32"),
         source="amd/IRON#139",
-        formats=HALF,
-        inverse=in_format,
     ),
-    *planted(
-        "rsqrt-in-float16",
-        "The reciprocal root is rounded to float16.",
-        fault="root",
-        into=("rms",),
-        formats=("bfloat16", "float32"),
-        inverse=partial(in_format, dtype=np.float16),
+    *root_fault(
+        "root-in-input-format", "The root is rounded to the input's format before it is inverted.",
+        inverse=lambda ms, eps, x: inverted(rounded(np.sqrt(ms + F32(eps)), x)),
+        into=("rms",), formats=HALF,
     ),
-    *planted(
-        "rsqrt-in-bfloat16",
-        "The reciprocal root is rounded to bfloat16.",
-        fault="root",
-        source="amd/IRON#139",
-        into=("rms",),
-        formats=("float16", "float32"),
-        inverse=partial(in_format, dtype=ml_dtypes.bfloat16),
-    ),
-    *planted(
-        "root-in-input-format",
-        "The root is rounded to the input's format before it is inverted.",
-        fault="root",
-        into=("rms",),
-        formats=HALF,
-        inverse=root_in_format,
-    ),
-    *planted(
-        "root-twice",
-        "The root is taken twice.",
-        fault="root",
+    *root_fault(
+        "root-twice", "The root is taken twice.", into=("rms",),
+        inverse=lambda ms, eps, x: reciprocal_root(np.sqrt(ms), eps, x),
         source="onnx/onnx#6443, fla-org/flash-linear-attention#508, tilelang#1243",
-        into=("rms",),
-        inverse=root_twice,
     ),
-    *planted(
-        "root-not-inverted",
-        "Multiplied by the root mean square.",
-        fault="root",
-        source="llm-foundry#371",
-        into=("rms",),
-        inverse=not_inverted,
+    *root_fault(
+        "root-not-inverted", "Multiplied by the root mean square.", into=("rms",),
+        inverse=lambda ms, eps, _x: np.sqrt(ms + F32(eps)), source="llm-foundry#371",
     ),
-    *planted(
-        "noise",
-        "Every element is off by up to 1e-4 of itself.",
-        fault="root",
-        output=noisy,
-    ),
-)
+    *root_fault("noise", "Every element is off by up to 1e-4 of itself.", store=noisy),
+)  # fmt: skip

@@ -3,95 +3,75 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.validation.specimens.specimen import MEASURED, Array, Kernel, Specimen
 from precision_lab.validation.specimens.steps import (
-    BOTH,
     F32,
-    PLAIN,
-    late,
+    cast,
     mean_square,
-    planted,
     reciprocal_root,
     summed,
+    variants,
     widened,
 )
+
+if TYPE_CHECKING:
+    from precision_lab.validation.specimens.specimen import Array
 
 GRID = 256
 """Rows that are launched."""
 
-
-class Unreset:
-    """A kernel whose workspace of row sums is not set to zero between calls.
-
-    Parameters
-    ----------
-    norm
-        ``"rms"`` or ``"layer"``.
-    """
-
-    def __init__(self, norm: str) -> None:
-        self.centre = PLAIN[norm].centre
-        self.workspace: Array = np.zeros((0, 1), F32)
-
-    def __call__(self, x: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
-        """Compute the norm of each row."""
-        with np.errstate(all="ignore"):
-            D = self.centre(widened(x), x)
-            fresh = np.zeros((max(len(D) - len(self.workspace), 0), 1), F32)
-            self.workspace = np.concatenate([self.workspace, fresh])
-            self.workspace[: len(D)] += summed(D * D)
-            ms = self.workspace[: len(D)] / F32(D.shape[-1])
-            return late(D, reciprocal_root(ms, eps, x), weight, bias, x)
+row_fault = partial(variants, fault="rows")
 
 
-class Remembering:
-    """A kernel that keeps r from the first call, and uses it where the shape is the same."""
+class UnresetWorkspace:
+    """A statistic whose workspace of row sums is not set to zero between calls."""
+
+    def __init__(self) -> None:
+        self.sums: Array = np.zeros((0, 1), F32)
+
+    def __call__(self, D: Array, _x: Array) -> Array:
+        """Add the sum of squares to what the last call left."""
+        added = np.zeros((max(len(D) - len(self.sums), 0), 1), F32)
+        self.sums = np.concatenate([self.sums, added])
+        self.sums[: len(D)] += summed(D * D)
+        return self.sums[: len(D)] / F32(D.shape[-1])
+
+
+class RememberedRoot:
+    """An r that is kept from the first call, and used where the shape is the same."""
 
     def __init__(self) -> None:
         self.roots: dict[tuple[int, ...], Array] = {}
 
-    def __call__(self, x: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
-        """Compute the norm of each row."""
-        with np.errstate(all="ignore"):
-            X = widened(x)
-            if x.shape not in self.roots:
-                self.roots[x.shape] = reciprocal_root(mean_square(X, x), eps, x)
-            return late(X, self.roots[x.shape], weight, bias, x)
+    def __call__(self, ms: Array, eps: float, x: Array) -> Array:
+        """r of this shape's first call."""
+        return self.roots.setdefault(x.shape, reciprocal_root(ms, eps, x))
 
 
-def overwriting(norm: str) -> Kernel:
+def overwriting(v: Array, x: Array) -> Array:
     """The output is written over the input, where that can be written."""
-
-    def kernel(x: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
-        y = PLAIN[norm](x, weight, bias, eps)
-        if x.flags.writeable:
-            x[...] = y
-        return y
-
-    return kernel
+    y = cast(v, x)
+    if x.flags.writeable:
+        x[...] = y
+    return y
 
 
-def over_rows(norm: str) -> Kernel:
+def over_rows(D: Array, _x: Array) -> Array:
     """The statistic of each column over the rows."""
-
-    def kernel(x: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
-        """Compute the norm of each row."""
-        with np.errstate(all="ignore"):
-            X = widened(x)
-            D = X - X.mean(axis=0, keepdims=True) if norm == "layer" else X
-            ms = (D * D).mean(axis=0, keepdims=True) if len(D) else D
-            return late(D, reciprocal_root(ms, eps, x), weight, bias, x)
-
-    return kernel
+    return (D * D).mean(axis=0, keepdims=True) if len(D) else D
 
 
-def of_first_row(D: Array, x: Array) -> Array:
-    """The first row's."""
-    return np.repeat(mean_square(D[:1], x), len(D), axis=0)
+wrong_axis = partial(
+    row_fault,
+    "wrong-axis",
+    "The statistic runs over the rows.",
+    statistic=over_rows,
+    source="gpt-neox#1424, huggingface/diffusers#11387, llama-from-scratch#4",
+)
 
 
 def of_row_before(D: Array, x: Array) -> Array:
@@ -118,140 +98,77 @@ def rescaled_by_all(D: Array, x: Array) -> Array:
 def spread_to_neighbour(ms: Array, eps: float, x: Array) -> Array:
     """Rows in pairs: what is not a number in one is none in the other."""
     r = reciprocal_root(ms, eps, x)
-    pairs = np.isnan(r)
-    partner = np.arange(len(r)) ^ 1
-    partner = np.where(partner < len(r), partner, np.arange(len(r)))
-    return np.where(pairs[partner], F32(np.nan), r)
+    place = np.arange(len(r))
+    partner = np.where(place ^ 1 < len(r), place ^ 1, place)
+    return np.where(np.isnan(r)[partner], F32(np.nan), r)
 
 
-def zeroed(x: Array, *, infinite: bool) -> Array:
-    """Values that are not finite, or not numbers, read as zero."""
-    X = widened(x)
-    return np.where(~np.isfinite(X) if infinite else np.isnan(X), F32(0), X)
-
-
-def not_a_number_as_zero(
-    D: Array, r: Array, weight: Array | None, bias: Array | None, x: Array
-) -> Array:
+def not_a_number_as_zero(v: Array, x: Array) -> Array:
     """A NaN in the output is replaced by zero."""
-    y = late(D, r, weight, bias, x)
+    y = cast(v, x)
     return np.where(np.isnan(y.astype(F32)), x.dtype.type(0), y)
 
 
-def rows_beyond_grid(
-    D: Array, r: Array, weight: Array | None, bias: Array | None, x: Array
-) -> Array:
-    """Rows past the 256th stay zero."""
-    y = late(D, r, weight, bias, x)
-    y[GRID:] = x.dtype.type(0)
+def zero_from(first: int, v: Array, x: Array) -> Array:
+    """Rows from a number on stay zero."""
+    y = cast(v, x)
+    y[first:] = x.dtype.type(0)
     return y
-
-
-def odd_last_row(D: Array, r: Array, weight: Array | None, bias: Array | None, x: Array) -> Array:
-    """Rows two at a time: an odd one at the end stays zero."""
-    y = late(D, r, weight, bias, x)
-    y[len(y) // 2 * 2 :] = x.dtype.type(0)
-    return y
-
-
-def whole(name: str, summary: str, make: Any, *, source: str = "") -> tuple[Specimen, ...]:
-    """One specimen for each norm, of a kernel that is made for it."""
-    return tuple(
-        Specimen(
-            name=f"{norm}-{name}",
-            norm=norm,
-            function=make(norm),
-            summary=summary,
-            fault="rows",
-            source=source,
-            formats=MEASURED,
-        )
-        for norm in BOTH
-    )
 
 
 ROWS = (
-    *whole("workspace-not-reset", "Row sums of the last call are added to.", Unreset),
-    Specimen(
-        name="rms-remembers",
-        norm="rms",
-        function=Remembering(),
-        summary="The reciprocal roots of the first call of a shape are used again.",
-        fault="rows",
+    *row_fault(
+        "workspace-not-reset", "Row sums of the last call are added to.",
+        statistic=UnresetWorkspace(),
     ),
-    *whole("overwrites-input", "The output is written over the input too.", overwriting),
-    *whole(
-        "wrong-axis",
-        "The statistic runs over the rows.",
-        over_rows,
-        source="gpt-neox#1424, huggingface/diffusers#11387, llama-from-scratch#4",
+    *row_fault(
+        "remembers", "The reciprocal roots of the first call of a shape are used again.",
+        inverse=RememberedRoot(), into=("rms",),
     ),
-    *planted(
-        "first-row-for-all",
-        "The first row's statistic is used for all rows.",
-        fault="rows",
-        statistic=of_first_row,
+    *row_fault(
+        "overwrites-input", "The output is written over the input too.", cast=overwriting,
     ),
-    *planted(
-        "row-before",
-        "Every fourth row is normalised by the row before it.",
-        fault="rows",
-        into=("rms",),
-        statistic=of_row_before,
+    *wrong_axis(into=("rms",)),
+    *wrong_axis(into=("layer",), centre=lambda X, _x: X - X.mean(axis=0, keepdims=True)),
+    *row_fault(
+        "first-row-for-all", "The first row's statistic is used for all rows.",
+        statistic=lambda D, x: np.repeat(mean_square(D[:1], x), len(D), axis=0),
     ),
-    *planted(
-        "mean-of-all-rows",
-        "The mean square of all rows together.",
-        fault="rows",
-        source="mlxcel#316",
-        into=("rms",),
-        statistic=of_all,
+    *row_fault(
+        "row-before", "Every fourth row is normalised by the row before it.",
+        statistic=of_row_before, into=("rms",),
     ),
-    *planted(
+    *row_fault(
+        "mean-of-all-rows", "The mean square of all rows together.",
+        statistic=of_all, source="mlxcel#316", into=("rms",),
+    ),
+    *row_fault(
         "nan-reaches-all",
         "Rows are scaled by the largest value of all of them: one NaN makes all NaN.",
-        fault="rows",
         statistic=rescaled_by_all,
     ),
-    *planted(
-        "nan-reaches-neighbour",
-        "Rows are treated in pairs, and a NaN in one makes the other NaN.",
-        fault="rows",
-        into=("rms",),
-        inverse=spread_to_neighbour,
+    *row_fault(
+        "nan-reaches-neighbour", "Rows are treated in pairs, and a NaN in one makes the other NaN.",
+        inverse=spread_to_neighbour, into=("rms",),
     ),
-    *planted(
-        "nan-read-as-zero",
-        "A NaN in the input is read as zero.",
-        fault="rows",
-        into=("rms",),
-        load=lambda x: zeroed(x, infinite=False),
+    *row_fault(
+        "nan-read-as-zero", "A NaN in the input is read as zero.",
+        load=lambda x: np.where(np.isnan(widened(x)), F32(0), widened(x)), into=("rms",),
     ),
-    *planted(
-        "infinity-read-as-zero",
-        "Infinities and NaN in the input are read as zero.",
-        fault="rows",
-        load=lambda x: zeroed(x, infinite=True),
+    *row_fault(
+        "infinity-read-as-zero", "Infinities and NaN in the input are read as zero.",
+        load=lambda x: np.where(np.isfinite(widened(x)), widened(x), F32(0)),
     ),
-    *planted(
-        "nan-written-as-zero",
-        "A NaN in the output is replaced by zero.",
-        fault="rows",
-        into=("rms",),
-        output=not_a_number_as_zero,
+    *row_fault(
+        "nan-written-as-zero", "A NaN in the output is replaced by zero.",
+        cast=not_a_number_as_zero, into=("rms",),
     ),
-    *planted(
-        "rows-beyond-256",
-        "Rows past the 256th are not written.",
-        fault="rows",
-        source="NVIDIA/apex#411, NVIDIA/apex#1022",
-        output=rows_beyond_grid,
+    *row_fault(
+        "rows-beyond-256", "Rows past the 256th are not written.",
+        cast=partial(zero_from, GRID), source="NVIDIA/apex#411, NVIDIA/apex#1022",
     ),
-    *planted(
-        "odd-row-unwritten",
-        "Rows are written two at a time, and an odd one at the end is not.",
-        fault="rows",
-        into=("rms",),
-        output=odd_last_row,
+    *row_fault(
+        "odd-row-unwritten", "Rows are written two at a time, and an odd one at the end is not.",
+        cast=lambda v, x: zero_from(len(v) // 2 * 2, v, x), into=("rms",),
     ),
-)
+)  # fmt: skip

@@ -8,57 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from precision_lab.validation.specimens.orders import tree
 from precision_lab.validation.specimens.specimen import HALF, Array
 from precision_lab.validation.specimens.steps import (
     ALL,
     F32,
+    averaged,
     centred,
     mean_square,
-    planted,
     rounded,
     summed,
+    variants,
+    widened,
 )
 
-
-def unbiased(D: Array, _x: Array) -> Array:
-    """Divided by n − 1."""
-    return summed(D * D) / F32(D.shape[-1] - 1)
-
-
-def sum_of_squares(D: Array, _x: Array) -> Array:
-    """Not divided at all."""
-    return summed(D * D)
-
-
-def nothing(D: Array, _x: Array) -> Array:
-    """No statistic: eps alone is left."""
-    return np.zeros((*D.shape[:-1], 1), F32)
-
-
-def mean_magnitude(D: Array, _x: Array) -> Array:
-    """The square of the mean magnitude."""
-    mean = summed(np.abs(D)) / F32(D.shape[-1])
-    return mean * mean
-
-
-def low_squares(D: Array, x: Array) -> Array:
-    """Squares rounded to the input's format, summed in float32."""
-    return summed(rounded(D * D, x)) / F32(D.shape[-1])
-
-
-def tree_sum(values: Array, dtype: Any) -> Array:
-    """The sum over the last axis as a binary tree, every partial sum rounded to a format."""
-    values = values.astype(dtype).astype(F32)
-    while values.shape[-1] > 1:
-        if values.shape[-1] % 2:
-            values = np.concatenate([values, np.zeros_like(values[..., :1])], axis=-1)
-        values = (values[..., ::2] + values[..., 1::2]).astype(dtype).astype(F32)
-    return values
+statistic_fault = partial(variants, fault="statistic")
 
 
 def low_sum(D: Array, x: Array) -> Array:
-    """The sum kept in the input's format."""
-    return tree_sum(D * D, x.dtype) / F32(D.shape[-1])
+    """The sum kept in the input's format, every partial sum of a tree rounded."""
+    total = tree(rounded(D * D, x), partial(rounded, x=x))
+    return total / F32(D.shape[-1])
 
 
 def half_accumulator(D: Array, _x: Array) -> Array:
@@ -69,173 +39,97 @@ def half_accumulator(D: Array, _x: Array) -> Array:
 
 
 def low_mean(D: Array, x: Array, *, dtype: Any = None) -> Array:
-    """The mean square stored in a narrow format."""
+    """The mean square stored in a low-precision format."""
     return mean_square(D, x).astype(dtype or x.dtype).astype(F32)
 
 
-def low_centre(X: Array, x: Array) -> Array:
-    """The mean stored in the input's format."""
-    return X - rounded(summed(X) / F32(X.shape[-1]), x)
-
-
-def low_deviations(X: Array, x: Array) -> Array:
-    """The deviations stored in the input's format."""
-    return rounded(centred(X, x), x)
-
-
-def one_pass(_D: Array, x: Array, *, clamped: bool = False) -> Array:
+def one_pass(_D: Array, x: Array, *, least: float = -np.inf) -> Array:
     """E[x²] − E[x]², held at 0 or not."""
-    X = x.astype(F32)
-    n = F32(X.shape[-1])
-    mean = summed(X) / n
-    variance = summed(X * X) / n - mean * mean
-    return np.maximum(variance, F32(0)) if clamped else variance
-
-
-def about_zero(_D: Array, x: Array) -> Array:
-    """LayerNorm's values over the root mean square of the input."""
-    return mean_square(x.astype(F32), x)
-
-
-def about_the_mean(_D: Array, x: Array) -> Array:
-    """RMSNorm's values over the standard deviation of the input."""
-    return mean_square(centred(x.astype(F32), x), x)
+    X = widened(x)
+    mean = averaged(X)
+    return np.asarray(np.maximum(averaged(X * X) - mean * mean, F32(least)))
 
 
 ROWS = (
-    *planted(
-        "unbiased",
-        "The sum of squares is divided by n − 1.",
-        fault="statistic",
-        into=ALL,
+    *statistic_fault(
+        "unbiased", "The sum of squares is divided by n − 1.", into=ALL,
+        statistic=lambda D, _x: summed(D * D) / F32(D.shape[-1] - 1),
         source="accepted by the tests of most projects at long rows",
-        statistic=unbiased,
     ),
-    *planted(
-        "sum-of-squares",
-        "The sum of squares is not divided by n.",
-        fault="statistic",
-        into=("rms",),
-        statistic=sum_of_squares,
+    *statistic_fault(
+        "sum-of-squares", "The sum of squares is not divided by n.",
+        statistic=lambda D, _x: summed(D * D), into=("rms",),
     ),
-    *planted(
-        "no-statistic",
-        "The statistic is ignored: r is one over the root of eps.",
-        fault="statistic",
+    *statistic_fault(
+        "no-statistic", "The statistic is ignored: r is one over the root of eps.",
+        statistic=lambda D, _x: np.zeros((*D.shape[:-1], 1), F32), into=("rms",),
         source="accepted by vLLM's test of long rows",
-        into=("rms",),
-        statistic=nothing,
     ),
-    *planted(
-        "mean-magnitude",
-        "The mean magnitude in place of the root mean square.",
-        fault="statistic",
-        into=("rms",),
-        statistic=mean_magnitude,
+    *statistic_fault(
+        "mean-magnitude", "The mean magnitude in place of the root mean square.",
+        statistic=lambda D, _x: np.square(averaged(np.abs(D))), into=("rms",),
     ),
-    *planted(
-        "squares-in-input-format",
-        "Squares are rounded to the input's format.",
-        fault="statistic",
-        into=ALL,
+    *statistic_fault(
+        "squares-in-input-format", "Squares are rounded to the input's format.",
+        statistic=lambda D, x: averaged(rounded(D * D, x)), into=ALL, formats=HALF,
         source="pytorch/pytorch#134106, onnx/onnx#8439",
-        formats=HALF,
-        statistic=low_squares,
     ),
-    *planted(
+    *statistic_fault(
         "sum-in-input-format",
         "The sum of squares is kept in the input's format, added as a tree.",
-        fault="statistic",
-        source="ROCm/AMDMIGraphX#2925, nntrainer#3935",
-        formats=HALF,
-        statistic=low_sum,
+        statistic=low_sum, source="ROCm/AMDMIGraphX#2925, nntrainer#3935", formats=HALF,
     ),
-    *planted(
-        "float16-accumulator",
-        "One float16 accumulator runs along the row, and overflows.",
-        fault="statistic",
-        source="microsoft/onnxruntime#29034, LeetCUDA#335",
-        statistic=half_accumulator,
+    *statistic_fault(
+        "float16-accumulator", "One float16 accumulator runs along the row, and overflows.",
+        statistic=half_accumulator, source="microsoft/onnxruntime#29034, LeetCUDA#335",
     ),
-    *planted(
-        "mean-square-in-input-format",
-        "The mean square is stored in the input's format.",
-        fault="statistic",
+    *statistic_fault(
+        "mean-square-in-input-format", "The mean square is stored in the input's format.",
+        statistic=low_mean, source="microsoft/onnxruntime#17692", formats=HALF,
+    ),
+    *statistic_fault(
+        "variance-in-float16", "The variance is stored in float16, and overflows.",
+        statistic=partial(low_mean, dtype=np.float16), into=("layer",),
         source="microsoft/onnxruntime#17692",
-        formats=HALF,
-        statistic=low_mean,
     ),
-    *planted(
-        "variance-in-float16",
-        "The variance is stored in float16, and overflows.",
-        fault="statistic",
-        source="microsoft/onnxruntime#17692",
-        into=("layer",),
-        statistic=partial(low_mean, dtype=np.float16),
+    *statistic_fault(
+        "mean-subtracted", "RMSNorm of the deviations from the mean: LayerNorm's statistic.",
+        centre=centred, into=("rms",), source="accepted by the tests of most projects",
     ),
-    *planted(
-        "mean-subtracted",
-        "RMSNorm of the deviations from the mean: LayerNorm's statistic.",
-        fault="statistic",
-        source="accepted by the tests of most projects",
-        into=("rms",),
-        centre=centred,
-    ),
-    *planted(
-        "variance-about-mean",
-        "The values as they are, over their standard deviation.",
-        fault="statistic",
+    *statistic_fault(
+        "variance-about-mean", "The values as they are, over their standard deviation.",
+        statistic=lambda _D, x: mean_square(centred(widened(x), x), x), into=("rms",),
         source="keras#19642, keras#20911, keras#21234",
-        into=("rms",),
-        statistic=about_the_mean,
     ),
-    *planted(
-        "mean-not-subtracted",
-        "LayerNorm that leaves the mean in.",
-        fault="statistic",
+    *statistic_fault(
+        "mean-not-subtracted", "LayerNorm that leaves the mean in.",
+        centre=lambda X, _x: X, into=("layer",),
         source="the one fault of LayerNorm that every suite rejects",
-        into=("layer",),
-        centre=lambda X, _x: X,
     ),
-    *planted(
+    *statistic_fault(
         "mean-square-about-zero",
         "The deviations from the mean, over the root mean square of the input.",
-        fault="statistic",
-        into=("layer",),
-        statistic=about_zero,
+        statistic=lambda _D, x: mean_square(widened(x), x), into=("layer",),
     ),
-    *planted(
-        "one-pass",
-        "The variance as the mean of squares minus the square of the mean.",
-        fault="statistic",
+    *statistic_fault(
+        "one-pass", "The variance as the mean of squares minus the square of the mean.",
+        statistic=one_pass, into=("layer",),
         source="pytorch/pytorch#51102, microsoft/onnxruntime#28463, apache/tvm#19592",
-        into=("layer",),
-        statistic=one_pass,
     ),
-    *planted(
-        "one-pass-clamped",
-        "The one-pass variance, held at 0 where it comes out negative.",
-        fault="statistic",
+    *statistic_fault(
+        "one-pass-clamped", "The one-pass variance, held at 0 where it comes out negative.",
+        statistic=partial(one_pass, least=0.0), into=("layer",),
         source="google/flax#3690, keras-core#866",
-        into=("layer",),
-        statistic=partial(one_pass, clamped=True),
     ),
-    *planted(
-        "mean-in-input-format",
-        "The mean is stored in the input's format.",
-        fault="statistic",
+    *statistic_fault(
+        "mean-in-input-format", "The mean is stored in the input's format.",
+        centre=lambda X, x: X - rounded(averaged(X), x), into=("layer",), formats=HALF,
         source="pytorch/pytorch#140259",
-        into=("layer",),
-        formats=HALF,
-        centre=low_centre,
     ),
-    *planted(
+    *statistic_fault(
         "deviations-in-input-format",
         "The deviations from the mean are stored in the input's format.",
-        fault="statistic",
+        centre=lambda X, x: rounded(centred(X, x), x), into=("layer",), formats=HALF,
         source="pytorch/pytorch#66707, microsoft/onnxruntime#31626",
-        into=("layer",),
-        formats=HALF,
-        centre=low_deviations,
     ),
-)
+)  # fmt: skip

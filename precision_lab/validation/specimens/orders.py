@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.validation.specimens.steps import F32, summed
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from precision_lab.validation.specimens.specimen import Array
-
-F32 = np.float32
-
-
-def pairwise(values: Array) -> Array:
-    """NumPy's own order."""
-    return np.asarray(values.sum(axis=-1, keepdims=True, dtype=F32))
 
 
 def sequential(values: Array) -> Array:
@@ -23,12 +20,20 @@ def sequential(values: Array) -> Array:
     return np.add.accumulate(values, axis=-1, dtype=F32)[..., -1:]
 
 
-def tree(values: Array) -> Array:
-    """A binary tree of neighbours, as threads of a block exchange their sums."""
+def tree(values: Array, store: Callable[[Array], Array] = np.asarray) -> Array:
+    """A binary tree of neighbours, as threads of a block exchange their sums.
+
+    Parameters
+    ----------
+    values
+        The addends.
+    store
+        What becomes of each partial sum.
+    """
     while values.shape[-1] > 1:
         if values.shape[-1] % 2:
             values = np.concatenate([values, np.zeros_like(values[..., :1])], axis=-1)
-        values = values[..., ::2] + values[..., 1::2]
+        values = store(values[..., ::2] + values[..., 1::2])
     return values
 
 
@@ -46,8 +51,8 @@ def blocked(values: Array, *, block: int = 128) -> Array:
     total = np.zeros((rows, 1), F32)
     for start in range(0, n, block):
         places = start + np.arange(block)
-        held = values[:, np.minimum(places, n - 1)]
-        total = total + pairwise(np.where(places < n, held, F32(0)))
+        loaded = values[:, np.minimum(places, n - 1)]
+        total = total + summed(np.where(places < n, loaded, F32(0)))
     return total
 
 

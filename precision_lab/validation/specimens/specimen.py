@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
-Kernel: TypeAlias = Callable[[Array, Array | None, Array | None, float], Array]
+NormFunction: TypeAlias = Callable[[Array, Array | None, Array | None, float], Array]
 """kernel(x, weight, bias, eps) -> y, of x [rows, hidden]; weight and bias may be None."""
 
 HALF = ("float16", "bfloat16")
@@ -48,7 +48,7 @@ class Specimen:
 
     name: str
     norm: str
-    function: Kernel
+    function: NormFunction
     summary: str
     fault: str = ""
     source: str = ""
@@ -60,6 +60,6 @@ class Specimen:
         """Whether it computes its norm as a float32 kernel should."""
         return not self.fault
 
-    def fresh(self) -> Kernel:
+    def fresh(self) -> NormFunction:
         """The kernel as it is before its first call: some faults are kept from call to call."""
         return copy.deepcopy(self.function)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from precision_lab.table import Table
 from precision_lab.validation.specimens import (
-    faulty_blocks,
     faulty_casts,
     faulty_elements,
     faulty_eps,
@@ -15,25 +14,15 @@ from precision_lab.validation.specimens import (
     faulty_roots,
     faulty_rows,
     faulty_statistic,
-    sound_layer,
-    sound_rms,
+    sound,
 )
 
 if TYPE_CHECKING:
     from precision_lab.validation.specimens.specimen import Specimen
 
-specimens: Table[Specimen] = Table(
-    "specimen",
-    [
-        *sound_rms.ROWS,
-        *sound_layer.ROWS,
-        *faulty_eps.ROWS,
-        *faulty_statistic.ROWS,
-        *faulty_roots.ROWS,
-        *faulty_casts.ROWS,
-        *faulty_gain.ROWS,
-        *faulty_elements.ROWS,
-        *faulty_blocks.ROWS,
-        *faulty_rows.ROWS,
-    ],
-)
+FILES = (
+    sound, faulty_eps, faulty_statistic, faulty_roots, faulty_casts, faulty_gain, faulty_elements,
+    faulty_rows,
+)  # fmt: skip
+
+specimens: Table[Specimen] = Table("specimen", [row for file in FILES for row in file.ROWS])

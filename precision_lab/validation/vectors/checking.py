@@ -13,16 +13,21 @@ import numpy as np
 
 from precision_lab.exceptions import InputError
 from precision_lab.files import read_safetensors
-from precision_lab.identification import Call as Answered
+from precision_lab.identification import Call as AnsweredCall
 from precision_lab.identification import answer
 from precision_lab.kernels.running import Claim, Outcome
 from precision_lab.norm import Inputs, check
 from precision_lab.validation.calls import Call
 from precision_lab.validation.diagnosing import diagnosis
 from precision_lab.validation.examination import examine
-from precision_lab.validation.vectors.manifest import NAME, Asked, Manifest, read_manifest
+from precision_lab.validation.vectors.manifest import (
+    NAME,
+    CallEntry,
+    FileEntry,
+    Manifest,
+    read_manifest,
+)
 from precision_lab.validation.vectors.writing import IDENTIFY
-from precision_lab.validation.verdict import Diagnosis, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,10 +35,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from precision_lab.plan import Plan
+    from precision_lab.validation.verdict import Diagnosis, Verdict
 
     Tensors = dict[str, NDArray[Any]]
 
-SHOWN = 3
+NAMED = 3
 """Calls and files without an output that are named."""
 
 
@@ -59,7 +65,7 @@ def check_vectors(
     plan, bits
         As for `validate`.
     partial
-        Whether some outputs may be missing: their calls are told as not run, and the others are
+        Whether some outputs may be missing: their calls are reported as not run, and the others are
         judged.
 
     Raises
@@ -72,25 +78,24 @@ def check_vectors(
     path = Path(folder)
     manifest = read_manifest(path)
     try:
-        settings = Claim.of(**msgspec.to_builtins(manifest.settings))
+        claim = Claim.of(**msgspec.to_builtins(manifest.settings))
     except InputError as error:
         raise InputError(f"{path / NAME}: {error}") from None
     calls: list[Call] = []
-    recorded: list[Answered] = []
-    missing: list[Asked] = []
+    answers: list[AnsweredCall] = []
+    missing: list[CallEntry] = []
     for file in manifest.files:
-        asked = [call for call in manifest.calls if call.file == file.name]
-        tensors = _inputs(path, file.name, manifest, asked)
-        made = {row.name: _made(row, tensors, settings, path) for row in asked}
-        given = _outputs(path, file.name, asked, settings)
-        for row in asked:
-            y = given.get(f"{row.name}.y")
+        entries = [call for call in manifest.calls if call.file == file.name]
+        tensors = _input_tensors(path, file, entries)
+        inputs = [_inputs(entry, tensors, claim, path) for entry in entries]
+        outputs = _output_tensors(path, file.name, entries, claim)
+        for entry, arguments in zip(entries, inputs, strict=True):
+            y = outputs.get(f"{entry.name}.y")
             if y is None:
-                missing.append(row)
-                continue
-            call = Call(row.probe, made[row.name], row.gain)
-            calls.append(call)
-            recorded.append(Answered(call.inputs, y))
+                missing.append(entry)
+            else:
+                calls.append(Call(entry.probe, arguments, entry.gain))
+                answers.append(AnsweredCall(arguments, y))
     if not calls:
         first = manifest.files[0].name
         raise InputError(
@@ -99,122 +104,115 @@ def check_vectors(
         )
     if missing and not partial:
         raise InputError(
-            f"{path} lacks {_lacking(path, missing, manifest)}: put them there, or have the others"
-            " judged alone with --partial (partial=True)"
+            f"{path} lacks {_missing_outputs(path, missing, manifest)}: put them there, or have the"
+            " others judged alone with --partial (partial=True)"
         )
     calls.sort(key=lambda call: call.inputs.x.size)
     verdict = examine(
-        lambda inputs: _outcome(inputs, recorded),
-        settings,
+        lambda inputs: _outcome(inputs, answers),
+        claim,
         calls,
         name=name or path.resolve().name,
         plan=plan,
         bits=bits,
-        diagnose=lambda asked, outcomes: _diagnosis(asked, outcomes, settings),
+        diagnose=lambda made, outcomes: _diagnosis(made, outcomes, claim),
     )
     if not missing:
         return verdict
-    told = (
+    limit = (
         f"{len(missing)} of {len(manifest.calls)} calls, which have no output and were not run:"
-        f" {_named(f'{row.name} ({row.probe} [{row.rows}, {row.hidden}])' for row in missing)}"
+        f" {_first_names(f'{c.name} ({c.probe} [{c.rows}, {c.hidden}])' for c in missing)}"
     )
-    return dataclasses.replace(verdict, unsupported=(told, *verdict.unsupported))
+    return dataclasses.replace(verdict, unsupported=(limit, *verdict.unsupported))
 
 
-def _lacking(path: Path, missing: Sequence[Asked], manifest: Manifest) -> str:
+def _missing_outputs(path: Path, missing: Sequence[CallEntry], manifest: Manifest) -> str:
     """Which outputs are not there: those of whole files, and those of single calls."""
     names = [file.name for file in manifest.files]
-    whole = [name for name in names if not (path / f"{name}.y.safetensors").exists()]
-    single = [f"{row.name}.y of {row.file}" for row in missing if row.file not in whole]
-    parts = [_named(f"{name}.y.safetensors" for name in whole)] if whole else []
+    files = [name for name in names if not (path / f"{name}.y.safetensors").exists()]
+    single = [f"{row.name}.y of {row.file}" for row in missing if row.file not in files]
+    parts = [_first_names(f"{name}.y.safetensors" for name in files)] if files else []
     if single:
-        parts.append(f"{len(single)} output{'s' * (len(single) > 1)}, {_named(single)}")
+        parts.append(f"{len(single)} output{'s' * (len(single) > 1)}, {_first_names(single)}")
     return " and ".join(parts)
 
 
-def _named(names: Iterable[str]) -> str:
-    """The first few."""
+def _first_names(names: Iterable[str]) -> str:
     listed = list(names)
-    return ", ".join(listed[:SHOWN]) + (", …" if len(listed) > SHOWN else "")
+    return ", ".join(listed[:NAMED]) + (", …" if len(listed) > NAMED else "")
 
 
-def _outcome(inputs: Inputs, recorded: Sequence[Answered]) -> Outcome:
-    """What was recorded for inputs, which are those of a call or some rows of them.
+def _outcome(inputs: Inputs, answers: Sequence[AnsweredCall]) -> Outcome:
+    """The outputs of inputs, which are those of a call or some rows of them.
 
-    A failing call is asked for again, in fewer rows and elements and with other values: the rows
+    A failing call is made again, in fewer rows and elements and with other values: the rows
     are known, for the rest nobody is there to answer.
     """
-    for known in recorded:
-        rows = _rows(inputs, known.inputs)
+    for call in answers:
+        rows = _rows(inputs, call.inputs)
         if rows is not None:
             with np.errstate(all="ignore"):
-                return Outcome(known.y[rows].astype(np.float64), known.y[rows])
+                return Outcome(call.y[rows].astype(np.float64), call.y[rows])
     return Outcome(raised="NotImplementedError", message="no device is at hand")
 
 
-def _rows(inputs: Inputs, whole: Inputs) -> slice | None:
+def _rows(inputs: Inputs, call: Inputs) -> slice | None:
     """Which rows of a call they are, None if they are none."""
-    if inputs is whole:
+    if inputs is call:
         return slice(None)
-    same = all(getattr(inputs, name) is getattr(whole, name) for name in ("weight", "bias"))
-    x, of = inputs.x, whole.x
-    if (
-        not same
-        or inputs.eps != whole.eps
-        or x.shape[1:] != of.shape[1:]
-        or not (x.size and of.size)
-    ):
+    same = all(getattr(inputs, name) is getattr(call, name) for name in ("weight", "bias"))
+    x, of = inputs.x, call.x
+    if not same or inputs.eps != call.eps or x.shape[1:] != of.shape[1:] or not of.size * x.size:
         return None
     # They lie in its memory.
     start = (x.ctypes.data - of.ctypes.data) // of[0].nbytes
-    found = slice(start, start + len(x))
-    return found if 0 <= start <= len(of) - len(x) and np.shares_memory(x, of[found]) else None
+    rows = slice(start, start + len(x))
+    return rows if 0 <= start <= len(of) - len(x) and np.shares_memory(x, of[rows]) else None
 
 
-def _diagnosis(calls: Sequence[Call], outcomes: Sequence[Outcome], settings: Claim) -> Diagnosis:
+def _diagnosis(calls: Sequence[Call], outcomes: Sequence[Outcome], claim: Claim) -> Diagnosis:
     """The plan behind the outputs of the calls that were made for it."""
     answered = [
-        Answered(call.inputs, outcome.y)
+        AnsweredCall(call.inputs, outcome.y)
         for call, outcome in zip(calls, outcomes, strict=True)
         if call.probe == IDENTIFY and outcome.y is not None
     ]
     if not answered:
-        return Diagnosis(None)
+        return diagnosis([])
     return diagnosis(
-        answer(answered, weight_offset=settings.weight_offset, output_format=settings.output_format)
+        answer(answered, weight_offset=claim.weight_offset, output_format=claim.output_format)
     )
 
 
 # Files --------------------------------------------------------------------------------------------
 
 
-def _inputs(path: Path, name: str, manifest: Manifest, asked: Sequence[Asked]) -> Tensors:
+def _input_tensors(path: Path, file: FileEntry, entries: Sequence[CallEntry]) -> Tensors:
     """The tensors of a file of inputs, which is the one that was written."""
-    place = path / f"{name}.safetensors"
-    told = next(file for file in manifest.files if file.name == name)
+    place = path / f"{file.name}.safetensors"
     tensors, _ = read_safetensors(place)
     content = place.read_bytes()
-    if (len(content), hashlib.sha256(content).hexdigest()) != (told.bytes, told.sha256):
+    if (len(content), hashlib.sha256(content).hexdigest()) != (file.bytes, file.sha256):
         raise InputError(f"{place} is not the file that {NAME} tells of: its digest is another")
-    wanted = {f"{call.name}.{role}" for call in asked for role in _roles(call)}
+    wanted = {f"{call.name}.{role}" for call in entries for role in _roles(call)}
     if wanted != set(tensors):
         odd = min(wanted ^ set(tensors))
         raise InputError(f"{place} and {NAME} disagree about the tensor {odd!r}")
     return tensors
 
 
-def _roles(call: Asked) -> list[str]:
+def _roles(call: CallEntry) -> list[str]:
     return ["x", "eps", *["weight"] * call.weight, *["bias"] * call.bias]
 
 
-def _made(row: Asked, tensors: Tensors, settings: Claim, path: Path) -> Inputs:
-    """The arguments of a call, as the manifest tells them."""
+def _inputs(row: CallEntry, tensors: Tensors, claim: Claim, path: Path) -> Inputs:
+    """The arguments of a call, as the manifest has them."""
     x, eps = tensors[f"{row.name}.x"], tensors[f"{row.name}.eps"]
     weight, bias = (tensors.get(f"{row.name}.{role}") for role in ("weight", "bias"))
-    shapes = {"x": (x, settings.format, (row.rows, row.hidden))}
+    shapes = {"x": (x, claim.format, (row.rows, row.hidden))}
     for role, part in (("weight", weight), ("bias", bias)):
         if part is not None:
-            shapes[role] = (part, settings.weight_format, (row.hidden,))  # type: ignore[assignment]
+            shapes[role] = (part, claim.weight_format, (row.hidden,))  # type: ignore[assignment]
     for role, (part, format, shape) in shapes.items():
         if part.dtype != format.dtype or part.shape != shape:
             raise InputError(
@@ -225,26 +223,26 @@ def _made(row: Asked, tensors: Tensors, settings: Claim, path: Path) -> Inputs:
         raise InputError(
             f"{path / row.file}.safetensors holds another {row.name}.eps than {NAME} says"
         )
-    return check(settings.norm, x, weight, bias, eps=row.eps, weight_offset=settings.weight_offset)
+    return check(claim.norm, x, weight, bias, eps=row.eps, weight_offset=claim.weight_offset)
 
 
-def _outputs(path: Path, name: str, asked: Sequence[Asked], settings: Claim) -> Tensors:
+def _output_tensors(path: Path, name: str, entries: Sequence[CallEntry], claim: Claim) -> Tensors:
     """The outputs beside a file, those of some calls at least; none where there is no file."""
     place = path / f"{name}.y.safetensors"
     if not place.exists():
         return {}
     tensors, _ = read_safetensors(place)
-    known = {f"{call.name}.y": (call.rows, call.hidden) for call in asked}
+    shapes = {f"{call.name}.y": (call.rows, call.hidden) for call in entries}
     for tensor, y in tensors.items():
-        if tensor not in known:
+        if tensor not in shapes:
             raise InputError(
                 f"{place} holds {tensor!r}, which is no output of {name}.safetensors: they are"
-                f" named {asked[0].name}.y to {asked[-1].name}.y"
+                f" named {entries[0].name}.y to {entries[-1].name}.y"
             )
-        target = settings.output_format
-        if y.dtype != target.dtype or y.shape != known[tensor]:
+        target = claim.output_format
+        if y.dtype != target.dtype or y.shape != shapes[tensor]:
             raise InputError(
                 f"{place} holds {tensor} as {y.dtype} of shape {y.shape}: asked for is"
-                f" {target.name} of shape {known[tensor]}"
+                f" {target.name} of shape {shapes[tensor]}"
             )
     return tensors

@@ -21,11 +21,11 @@ VERSION = 1
 LIMIT = 2**24
 """Bytes of the longest manifest that is read."""
 
-PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
+PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 """Names of files without their ending, and of calls: nothing in them can lead elsewhere."""
 
 
-class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file of inputs: ``NAME.safetensors``, whose outputs are in ``NAME.y.safetensors``."""
 
     name: str
@@ -33,7 +33,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     sha256: str
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CallEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A call: its tensors are ``NAME.x``, ``NAME.weight`` and ``NAME.bias`` of its file.
 
     ``NAME.eps`` is one float64. The output is ``NAME.y``.
@@ -50,7 +50,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     bias: bool
 
 
-class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the kernel claims to compute: the arguments of `Claim.of`."""
 
     norm: str
@@ -68,18 +68,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     vectors: int
     written_by: str
-    settings: Claims
-    files: list[File]
-    calls: list[Asked]
+    settings: ClaimEntry
+    files: list[FileEntry]
+    calls: list[CallEntry]
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, a call a line."""
-    told = msgspec.to_builtins(manifest)
+    document = msgspec.to_builtins(manifest)
     files, calls = (
-        ",\n".join(f"    {json.dumps(one)}" for one in told.pop(key)) for key in ("files", "calls")
+        ",\n".join(f"    {json.dumps(one)}" for one in document.pop(key))
+        for key in ("files", "calls")
     )
-    head = json.dumps(told, indent=2)[:-2]
+    head = json.dumps(document, indent=2)[:-2]
     text = f'{head},\n  "files": [\n{files}\n  ],\n  "calls": [\n{calls}\n  ]\n}}\n'
     replace_file(folder / NAME, [text.encode()])
 
@@ -103,42 +104,41 @@ def read_manifest(folder: Path) -> Manifest:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     try:
-        parsed = json.loads(text, object_pairs_hook=_once, parse_constant=_constant)
-        manifest = _converted(parsed)
+        parsed = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        return _manifest(parsed)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except RecursionError:
         raise InputError(f"{path} is nested too deeply") from None
     except (ValueError, msgspec.ValidationError) as error:
         raise InputError(f"{path} is no manifest: {str(error)[:200]}") from error
-    return manifest
 
 
-def _converted(parsed: Any) -> Manifest:
+def _manifest(parsed: Any) -> Manifest:
     version = parsed.get("vectors") if isinstance(parsed, dict) else None
     if version != VERSION:
-        told = repr(version)[:40]
-        raise InputError(f"it is of version {told}, and this release reads version {VERSION}")
+        text = repr(version)[:40]
+        raise InputError(f"it is of version {text}, and this release reads version {VERSION}")
     manifest = msgspec.convert(parsed, Manifest)
-    _check(manifest)
+    _check_calls(manifest)
     return manifest
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise InputError("a key stands there twice")
-    return found
+    return mapping
 
 
-def _constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise InputError(f"it holds {name}, which JSON does not have")
 
 
-def _check(manifest: Manifest) -> None:
+def _check_calls(manifest: Manifest) -> None:
     """Names are plain and differ, and every call is of a file."""
-    _names("file", (file.name for file in manifest.files))
-    _names("call", (call.name for call in manifest.calls))
+    _check_names("file", (file.name for file in manifest.files))
+    _check_names("call", (call.name for call in manifest.calls))
     known = {file.name for file in manifest.files}
     if not manifest.calls:
         raise InputError("it lists no calls")
@@ -151,13 +151,13 @@ def _check(manifest: Manifest) -> None:
         raise InputError(f"the file {min(idle)!r} is of no call")
 
 
-def _names(kind: str, names: Iterable[str]) -> None:
-    seen: set[str] = set()
+def _check_names(kind: str, names: Iterable[str]) -> None:
+    earlier: set[str] = set()
     for name in names:
-        if not PLAIN.fullmatch(name):
+        if not PLAIN_NAME.fullmatch(name):
             raise InputError(
                 f"the {kind} name {name[:64]!r} is not plain: letters a to z, digits, - and _"
             )
-        if name in seen:
+        if name in earlier:
             raise InputError(f"the {kind} {name!r} is listed twice")
-        seen.add(name)
+        earlier.add(name)

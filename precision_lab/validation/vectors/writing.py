@@ -18,9 +18,9 @@ from precision_lab.validation.calls import Call, default_calls
 from precision_lab.validation.vectors.manifest import (
     NAME,
     VERSION,
-    Asked,
-    Claims,
-    File,
+    CallEntry,
+    ClaimEntry,
+    FileEntry,
     Manifest,
     write_manifest,
 )
@@ -43,17 +43,17 @@ IDENTIFY = "identify"
 
 
 @dataclass(frozen=True)
-class Written:
-    """What was written.
+class VectorFolder:
+    """A folder of vectors that was written.
 
     Parameters
     ----------
     folder
-        Where.
+        Its path.
     files
         Names of the files of inputs.
     calls
-        How many calls are asked.
+        How many calls there are.
     size
         Bytes of inputs.
     """
@@ -79,7 +79,7 @@ def write_vectors(
     probes: Iterable[Probe | str] | None = None,
     seed: int = 1,
     limit: int = LIMIT,
-) -> Written:
+) -> VectorFolder:
     """Write the inputs of a run, a file for each size of rows, and a manifest.
 
     Parameters
@@ -101,13 +101,13 @@ def write_vectors(
     OSError
         With ``errno.ENOSPC`` if the disk is full.
     """
-    settings = Claim.of(
+    claim = Claim.of(
         norm=norm, format=format, weight_format=weight_format, output_format=output_format,
         eps=eps, weight_offset=weight_offset, overflow=overflow, seed=seed,
     )  # fmt: skip
-    _storable(settings)
-    calls = default_calls(settings, hidden=hidden, rows=rows, chosen=probes)
-    calls += _telling(settings, None if hidden is None else {call.hidden for call in calls})
+    _check_storable(claim)
+    calls = default_calls(claim, hidden=hidden, rows=rows, chosen=probes)
+    calls += _identifying_calls(claim, None if hidden is None else {call.hidden for call in calls})
     size = sum(_bytes(call) for call in calls)
     if size > limit:
         raise InputError(
@@ -121,53 +121,53 @@ def write_vectors(
             raise InputError(f"{path} holds vectors already: name another folder")
     except OSError as error:
         raise InputError(f"{path} cannot be made: {error.strerror or error}") from error
-    files: list[File] = []
-    asked: list[Asked] = []
+    files: list[FileEntry] = []
+    entries: list[CallEntry] = []
     for size_of_rows in sorted({call.hidden for call in calls}):
         name = f"h{size_of_rows}"
         tensors: dict[str, NDArray[Any]] = {}
         for call in calls:
             if call.hidden == size_of_rows:
-                row = _asked(f"c{len(asked):03d}", name, call)
-                asked.append(row)
+                row = _call_entry(f"c{len(entries):03d}", name, call)
+                entries.append(row)
                 tensors |= _tensors(row.name, call)
         place = path / f"{name}.safetensors"
         write_safetensors(place, tensors)
-        files.append(_file(name, place))
-    claims = Claims(**settings.to_dict())  # type: ignore[arg-type]
+        files.append(_file_entry(name, place))
+    claims = ClaimEntry(**claim.to_dict())  # type: ignore[arg-type]
     manifest = Manifest(
-        vectors=VERSION, written_by=__version__, settings=claims, files=files, calls=asked
+        vectors=VERSION, written_by=__version__, settings=claims, files=files, calls=entries
     )
     write_manifest(path, manifest)
-    return Written(path, tuple(file.name for file in files), len(asked), size)
+    return VectorFolder(path, tuple(file.name for file in files), len(entries), size)
 
 
-def _storable(settings: Claim) -> None:
+def _check_storable(claim: Claim) -> None:
     stored = set(DTYPES.values())
-    for row in (settings.format, settings.weight_format, settings.output_format):
+    for row in (claim.format, claim.weight_format, claim.output_format):
         if row.dtype not in stored:
             raise InputError(f"safetensors has no name for {row.name}: vectors cannot hold it")
 
 
-def _telling(settings: Claim, sizes: set[int] | None) -> list[Call]:
+def _identifying_calls(claim: Claim, sizes: set[int] | None) -> list[Call]:
     """Calls whose outputs tell plans apart, at two of the sizes that were asked for."""
     chosen: dict[str, Any] = {}
     if sizes is not None:
         few = sorted(size for size in sizes if size > 1)[:2] or sorted(sizes)[:1]
         chosen["sizes"] = {n: max(8, 2560 // n) for n in few}
-    found = questions(
-        settings.norm, settings.format, settings.weight_format,
-        eps=settings.eps[:2], weight_offset=settings.weight_offset, **chosen,
+    inputs = questions(
+        claim.norm, claim.format, claim.weight_format,
+        eps=claim.eps[:2], weight_offset=claim.weight_offset, **chosen,
     )  # fmt: skip
-    return [Call(IDENTIFY, inputs, "random") for inputs in found]
+    return [Call(IDENTIFY, one, "random") for one in inputs]
 
 
 def _bytes(call: Call) -> int:
     return sum(part.nbytes for part in call.inputs.named_arguments().values())
 
 
-def _asked(name: str, file: str, call: Call) -> Asked:
-    return Asked(
+def _call_entry(name: str, file: str, call: Call) -> CallEntry:
+    return CallEntry(
         name=name, file=file, probe=call.probe, gain=call.gain, rows=call.rows,
         hidden=call.hidden, eps=call.inputs.eps,
         weight=call.inputs.weight is not None, bias=call.inputs.bias is not None,
@@ -176,10 +176,10 @@ def _asked(name: str, file: str, call: Call) -> Asked:
 
 def _tensors(name: str, call: Call) -> dict[str, NDArray[Any]]:
     inputs = call.inputs
-    found = {f"{name}.{role}": part for role, part in inputs.named_arguments().items()}
-    return {**found, f"{name}.eps": np.array([inputs.eps])}
+    arguments = {f"{name}.{role}": part for role, part in inputs.named_arguments().items()}
+    return {**arguments, f"{name}.eps": np.array([inputs.eps])}
 
 
-def _file(name: str, path: Path) -> File:
+def _file_entry(name: str, path: Path) -> FileEntry:
     content = path.read_bytes()
-    return File(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+    return FileEntry(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())

@@ -104,7 +104,7 @@ def test_a_model_is_a_kernel(operator, format, tmp_path):
     assert not kernel.takes("float64")
     verdict = validate(kernel, probes=["normal", "exact", "rows-0", "rows-40"])
     assert verdict.passed, str(verdict)
-    assert (format, (eps,)) == (verdict.settings.format.name, verdict.settings.eps)
+    assert (format, (eps,)) == (verdict.claim.format.name, verdict.claim.eps)
     assert any(f"hidden sizes other than {HIDDEN}" in told for told in verdict.unsupported)
     assert "its outputs are those of " in verdict.diagnosis
     x, weight, bias = drawn(format)

@@ -265,9 +265,9 @@ def test_a_plan_says_what_it_computes():
     """Its norm and its weight's offset are the kernel's claims, where none are given."""
     verdict = validate("hf-gemma", isolate=True, **FEW)
     assert verdict.passed
-    assert verdict.settings.weight_offset == 1.0
+    assert verdict.claim.weight_offset == 1.0
     verdict = validate("torch-layer-norm", **FEW)
-    assert verdict.settings.norm.name == "layer"
+    assert verdict.claim.norm.name == "layer"
     assert not validate("hf-gemma", weight_offset=0.0, **FEW).passed
 
 
@@ -296,7 +296,7 @@ def test_what_is_fixed_in_a_kernel_is_what_it_claims(tmp_path):
     for isolate in (True, False):
         verdict = validate(f"{path}:norm", isolate=isolate, probes=["normal", "zero"], **QUICK)
         assert verdict.passed
-        assert verdict.settings.eps == (3e-5,)
+        assert verdict.claim.eps == (3e-5,)
         assert verdict.calls > 0
         told = "; ".join(verdict.unsupported)
         assert "hidden sizes other than 24" in told

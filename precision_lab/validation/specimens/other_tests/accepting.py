@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.inputs import Draws
@@ -18,23 +17,22 @@ from precision_lab.numbers import Format, formats
 from precision_lab.validation.specimens.other_tests.projects import settings
 
 if TYPE_CHECKING:
+    from precision_lab.arithmetic import Floats
     from precision_lab.validation.specimens.other_tests.setting import (
         Drawing,
         Setting,
         Tolerance,
-        Values,
     )
+    from precision_lab.validation.specimens.specimen import Array, NormFunction
 
 TIE = 1e-6
 """How far from a rounding midpoint the rule ``"either"`` forgives the other neighbour."""
-Array: TypeAlias = NDArray[Any]
-Kernel: TypeAlias = Callable[[Array, Array | None, Array | None, float], Any]
 X, GAIN, BIAS = range(3)
 
 
 def accepts(
     setting: Setting | str,
-    kernel: Kernel,
+    kernel: NormFunction,
     norm: str,
     format: Format | str,
     *,
@@ -75,12 +73,12 @@ def accepts(
     setting = settings.find(setting)
     row = formats.find(format)
     norm = norms.find(norm).name
-    _tested(setting, "norm", norm, setting.norms)
-    _tested(setting, "format", row.name, setting.tolerances)
+    _check_tested(setting, "norm", norm, setting.norms)
+    _check_tested(setting, "format", row.name, setting.tolerances)
     if hidden is not None:
-        _tested(setting, "hidden size", hidden, [shape[1] for shape in setting.shapes])
+        _check_tested(setting, "hidden size", hidden, [shape[1] for shape in setting.shapes])
     if eps is not None:
-        _tested(setting, "eps", eps, setting.eps)
+        _check_tested(setting, "eps", eps, setting.eps)
     trials = (
         _trial(setting, norm, row, shape=shape, eps=each, weight_offset=weight_offset, seed=seed)
         for shape in setting.shapes
@@ -90,10 +88,9 @@ def accepts(
     return all(_passes(setting, kernel, trial, row) for trial in trials)
 
 
-def _tested(setting: Setting, kind: str, value: object, choices: Any) -> None:
+def _check_tested(setting: Setting, kind: str, value: object, choices: Any) -> None:
     if value not in choices:
-        known = [str(choice) for choice in choices]
-        raise unknown(f"{kind} of the setting {setting.name}", value, known)
+        raise unknown(f"{kind} of the setting {setting.name}", value, [str(one) for one in choices])
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +101,10 @@ class Trial:
     weight: Array | None
     bias: Array | None
     eps: float
-    expected: Values
-    forgiven: Values
+    expected: Floats
+    forgiven: Floats
 
-    def outputs(self, kernel: Kernel, rows: int | None = None) -> Array:
+    def outputs(self, kernel: NormFunction, rows: int | None = None) -> Array:
         """The kernel's outputs for the first rows, or all: it gets copies."""
         weight, bias = (None if part is None else part.copy() for part in (self.weight, self.bias))
         y = kernel(self.x[:rows].copy(), weight, bias, self.eps)
@@ -150,7 +147,7 @@ def _trial(
     return Trial(x, weight, bias, eps, expected, forgiven)
 
 
-def _passes(setting: Setting, kernel: Kernel, trial: Trial, format: Format) -> bool:
+def _passes(setting: Setting, kernel: NormFunction, trial: Trial, format: Format) -> bool:
     """Whether it passes one call."""
     try:
         y = trial.outputs(kernel)
@@ -166,7 +163,7 @@ def _passes(setting: Setting, kernel: Kernel, trial: Trial, format: Format) -> b
     return _close(setting.rule, y.astype(np.float64), trial, tolerance, format)
 
 
-def _close(rule: str, actual: Values, trial: Trial, limit: Tolerance, format: Format) -> bool:
+def _close(rule: str, actual: Floats, trial: Trial, limit: Tolerance, format: Format) -> bool:
     """Whether the outputs are as near as the rule asks; a NaN never is."""
     with np.errstate(all="ignore"):
         expected = trial.expected

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from precision_lab.arithmetic import Floats
 from precision_lab.inputs import Draws
 
-Values: TypeAlias = NDArray[np.float64]
-Drawing: TypeAlias = Callable[[Draws, int, int, int], Values]
+Drawing: TypeAlias = Callable[[Draws, int, int, int], Floats]
 """(draws, stream, rows, hidden) -> values."""
 
 
@@ -75,43 +74,26 @@ class Setting:
     cut: str = ""
 
 
-def normal(draws: Draws, stream: int, rows: int, hidden: int) -> Values:
+def normal(draws: Draws, stream: int, rows: int, hidden: int) -> Floats:
     """Standard normal values."""
     return draws.normal(stream, rows, hidden)
 
 
-def normal_over_twice_hidden(draws: Draws, stream: int, rows: int, hidden: int) -> Values:
+def normal_over_twice_hidden(draws: Draws, stream: int, rows: int, hidden: int) -> Floats:
     """Standard normal values divided by twice the length of the row."""
     return draws.normal(stream, rows, hidden) / (2 * hidden)
 
 
-def normal_about_one(draws: Draws, stream: int, rows: int, hidden: int) -> Values:
-    """Normal values about 1 with a standard deviation of 0.1."""
-    return 1 + 0.1 * draws.normal(stream, rows, hidden)
-
-
 def normal_about(mean: float, deviation: float) -> Drawing:
     """Normal values about a mean."""
-
-    def drawing(draws: Draws, stream: int, rows: int, hidden: int) -> Values:
-        return mean + deviation * draws.normal(stream, rows, hidden)
-
-    return drawing
+    return lambda draws, *shape: mean + deviation * draws.normal(*shape)
 
 
 def uniform(low: float, high: float) -> Drawing:
     """Values spread evenly from low to high."""
-
-    def drawing(draws: Draws, stream: int, rows: int, hidden: int) -> Values:
-        return low + (high - low) * draws.uniform(stream, rows, hidden)
-
-    return drawing
+    return lambda draws, *shape: low + (high - low) * draws.uniform(*shape)
 
 
 def constant(value: float) -> Drawing:
     """One value throughout."""
-
-    def drawing(_draws: Draws, _stream: int, rows: int, hidden: int) -> Any:
-        return np.full((rows, hidden), value)
-
-    return drawing
+    return lambda _draws, _stream, *shape: np.full(shape, value)
