@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 
+from precision_lab.plan import EPS_PLACES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from precision_lab.arithmetic import Floats
     from precision_lab.numbers import Format
+    from precision_lab.plan import EpsPlace
 
 MOST_BITS = 1 << 13
 """Of precision, where no rational decides: closer than that two roots are taken to be equal."""
@@ -59,23 +62,10 @@ class ExactRow:
         if (self.move is None and self.share is None) or self.radicand == 0:
             return False
         e = Fraction(eps)
-        if (radicand := self._rational(place, e)) is not None:
-            return self._compare_rationals(radicand, low=low)
-        return self._compare_enclosures(place, e, low=low)
-
-    def _rational(self, place: str, e: Fraction) -> Fraction | None:
-        """What the plan takes the root of, where that is all it does."""
-        match place:
-            case "inside":
-                return self.square + e
-            case "sum":
-                return self.square + e / self.count
-            case "max":
-                return max(self.square, e)
-            case "missing":
-                return self.square
-            case _:
-                return None
+        row = EPS_PLACES[place]
+        if row.denominator:
+            return self._compare_enclosures(row, e, low=low)
+        return self._compare_rationals(row.radicand_of(self.square, e, self.count), low=low)
 
     def _compare_rationals(self, radicand: Fraction, *, low: bool) -> bool:
         if radicand == 0:
@@ -95,14 +85,15 @@ class ExactRow:
         rest = 1 / self.radicand + move * move - 1 / radicand
         return rest > 0 and rest * rest > twice
 
-    def _compare_enclosures(self, place: str, e: Fraction, *, low: bool) -> bool:
+    def _compare_enclosures(self, place: EpsPlace, e: Fraction, *, low: bool) -> bool:
         """The same with eps outside the root, by intervals of more and more bits."""
         bits = 128
         while bits <= MOST_BITS:
             iv = type(mpmath.iv)()
             iv.prec = bits
             r = 1 / iv.sqrt(_interval(iv, self.radicand))
-            denominator = self._denominator(iv, place, e)
+            square, added = _interval(iv, self.square), _interval(iv, e)
+            denominator = place.denominator_of(square, added, self.count, sqrt=iv.sqrt)
             if self.share is not None:
                 moved = r * (1 + _interval(iv, self.share) * (1 if low else -1))
             else:
@@ -116,16 +107,6 @@ class ExactRow:
                 return False
             bits *= 2
         return False
-
-    def _denominator(self, iv: Any, place: str, e: Fraction) -> Any:
-        square, eps = _interval(iv, self.square), _interval(iv, e)
-        match place:
-            case "outside":
-                return iv.sqrt(square) + eps
-            case "outside_root":
-                return iv.sqrt(square) + iv.sqrt(eps)
-            case _:
-                return iv.sqrt(square + eps) + eps
 
 
 def _interval(iv: Any, value: Fraction) -> Any:

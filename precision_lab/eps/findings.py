@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from precision_lab.eps.evidence import counted
 from precision_lab.eps.layers import AMPLIFIES, DEPARTS, LOSES, OVERFLOWS, SHRINKS
+from precision_lab.plan import EPS_PLACES
 from precision_lab.table import Table
 
 if TYPE_CHECKING:
@@ -153,9 +154,9 @@ def _reciprocal(layer: LayerAdvice, subject: Subject) -> Statement:
     if not layer.reciprocal_overflows or layer.vanishes:
         return None
     eps = layer.effective_eps
-    root = {"outside": f"{eps:g}", "both": f"(√{eps:g} + {eps:g})"}.get(
-        subject.plan.eps_place, f"√{eps:g}"
-    )
+    place = EPS_PLACES[subject.plan.eps_place]
+    root = f"{eps:g}" if place.denominator == "eps" else f"√{eps:g}"
+    root = f"(√{eps:g} + {root})" if place.denominator and place.radicand else root
     return HARM if layer.harm else NOTE, (
         f"1/{root} is past the largest value of {subject.settled.reciprocal_format}"
     )

@@ -16,7 +16,7 @@ from precision_lab.eps.interval import Bound, SafeInterval, safe_interval
 from precision_lab.eps.lost_rows import Losses
 from precision_lab.eps.representable import effective_eps, eps_grid
 from precision_lab.numbers import formats
-from precision_lab.plan import emulate, grows_past, growth, shrinks, shrinks_past
+from precision_lab.plan import EPS_PLACES, emulate, grows_past, growth, shrinks, shrinks_past
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -186,15 +186,14 @@ class LayerCase:
         e = np.array([self.added_eps(eps)])
         arithmetic = Emulated(target)
         with np.errstate(all="ignore"):
-            match self.plan.eps_place:
-                case "outside":
-                    root = arithmetic.cast(e)
-                case "both":
-                    root = arithmetic.add(arithmetic.sqrt(e), arithmetic.cast(e))
-                case _ if self.plan.inverse in ("divide", "reciprocal_sqrt"):
-                    root = arithmetic.sqrt(e)
-                case _:
-                    return not np.isfinite(arithmetic.rsqrt(e))[0]
+            place = EPS_PLACES[self.plan.eps_place]
+            if place.denominator == "eps":
+                root = arithmetic.cast(e)
+                root = arithmetic.add(arithmetic.sqrt(e), root) if place.radicand else root
+            elif self.plan.inverse in ("divide", "reciprocal_sqrt"):
+                root = arithmetic.sqrt(e)
+            else:
+                return not np.isfinite(arithmetic.rsqrt(e))[0]
             return not np.isfinite(arithmetic.divide(np.ones(1), root))[0]
 
     def median_shrinks(self, eps: float) -> bool:
@@ -293,24 +292,22 @@ class LayerCase:
 
     def _absorbs(self, square: Floats, e: float) -> NDArray[np.bool_]:
         """[rows], where what eps is added to stays as it is."""
-        place, steps = self.plan.eps_place, self.settled.step_formats()
+        place, steps = EPS_PLACES[self.plan.eps_place], self.settled.step_formats()
         summed, rooted = Emulated(steps["sum"]), Emulated(steps["reciprocal"])
         added = np.array([e])
         mean = summed.cast(square)
-        match place:
-            case "missing":
-                return np.ones(square.shape, np.bool_)
-            case "max":
-                return np.asarray(mean >= e)
-            case "sum":
-                total = summed.cast(square * self.evidence.hidden)
-                return np.asarray(summed.add(total, added) == total)
-            case "outside" | "outside_root":
-                root = rooted.sqrt(mean)
-                more = rooted.sqrt(added) if place == "outside_root" else rooted.cast(added)
-                return np.asarray(rooted.add(root, more) == root)
-            case _:
-                return np.asarray(summed.add(mean, added) == mean)
+        if place.in_sum:
+            total = summed.cast(square * self.evidence.hidden)
+            return np.asarray(summed.add(total, added) == total)
+        if place.radicand == "maximum":
+            return np.asarray(mean >= e)
+        if place.radicand:
+            return np.asarray(summed.add(mean, added) == mean)
+        if not place.denominator:
+            return np.ones(square.shape, np.bool_)
+        root = rooted.sqrt(mean)
+        more = rooted.cast(added) if place.denominator == "eps" else rooted.sqrt(added)
+        return np.asarray(rooted.add(root, more) == root)
 
     def _output_of(self, value: float, eps: float) -> str:
         """What a row of this value gives, in a word."""

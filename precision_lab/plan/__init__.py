@@ -9,7 +9,14 @@ from __future__ import annotations
 from precision_lab.plan.a_priori import bound, bound_terms
 from precision_lab.plan.applicability import can_run, computes, steps_of
 from precision_lab.plan.emulation import Emulation, Step, emulate
-from precision_lab.plan.eps_places import EPS_PLACES, grows_past, growth, shrinks, shrinks_past
+from precision_lab.plan.eps_places import (
+    EPS_PLACES,
+    EpsPlace,
+    grows_past,
+    growth,
+    shrinks,
+    shrinks_past,
+)
 from precision_lab.plan.plan import SWITCHES, Plan, scaled_eps
 from precision_lab.plan.program import EXACT, STEPS, Op, Program, program_of
 from precision_lab.plan.step_table import Account, Steps, steps
@@ -26,6 +33,7 @@ __all__ = [
     "SWITCHES",
     "Account",
     "Emulation",
+    "EpsPlace",
     "Op",
     "Plan",
     "Program",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class EpsPlace:
         The value of the switch ``eps_place``.
     meaning
         The denominator, in the paper's letters.
+    fault
+        What is wrong with a kernel that adds eps there; "" where nothing is.
     in_sum
         Whether eps is added to the sum, before it is divided.
     radicand
@@ -54,6 +56,7 @@ class EpsPlace:
 
     name: str
     meaning: str
+    fault: str = ""
     in_sum: bool = False
     radicand: Literal["", "add", "maximum"] = ""
     denominator: Literal["", "eps", "root"] = ""
@@ -61,24 +64,45 @@ class EpsPlace:
     shrinks_past: Callable[[Fraction, Fraction, int, Fraction], bool]
     grows_past: Callable[[Fraction, int, Fraction], bool]
 
-    def denominators(self, square: Floats, eps: Floats, count: int) -> Floats:
-        """What values are divided by, in float64.
+    def radicand_of(
+        self, square: Any, eps: Any, count: int, *, maximum: Callable[[Any, Any], Any] = max
+    ) -> Any:
+        """What the root is taken of, in the numbers that are given."""
+        if self.in_sum:
+            return square + eps / count
+        if self.radicand == "maximum":
+            return maximum(square, eps)
+        return square + eps if self.radicand else square
+
+    def denominator_of(
+        self,
+        square: Any,
+        eps: Any,
+        count: int,
+        *,
+        sqrt: Callable[[Any], Any],
+        maximum: Callable[[Any, Any], Any] = max,
+    ) -> Any:
+        """What values are divided by, in the numbers that are given.
 
         Parameters
         ----------
         square, eps
-            [rows], the mean squares and the eps.
+            The mean square and eps.
         count
             Elements of a row.
+        sqrt, maximum
+            Of these numbers.
         """
-        if self.in_sum:
-            square = square + eps / count
-        elif self.radicand:
-            square = square + eps if self.radicand == "add" else np.maximum(square, eps)
-        root = np.sqrt(square)
-        if self.denominator:
-            root = root + (eps if self.denominator == "eps" else np.sqrt(eps))
-        return np.asarray(root)
+        root = sqrt(self.radicand_of(square, eps, count, maximum=maximum))
+        if not self.denominator:
+            return root
+        return root + (eps if self.denominator == "eps" else sqrt(eps))
+
+    def denominators(self, square: Floats, eps: Floats, count: int) -> Floats:
+        """The same in float64: [rows]."""
+        found = self.denominator_of(square, eps, count, sqrt=np.sqrt, maximum=np.maximum)
+        return np.asarray(found)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -120,36 +144,41 @@ EPS_PLACES: Table[EpsPlace] = Table(
         ),
         EpsPlace(
             name="outside", meaning="√ms + eps", denominator="eps",
+            fault="eps is added outside the root: √ms + eps",
             shrink=lambda root, _, e, _n: np.asarray(e / (root + e)),
             shrinks_past=lambda ms, e, _, share: ms * share**2 < (1 - share) ** 2 * e * e,
             grows_past=lambda e, _, most: e * most < 1,
         ),
         EpsPlace(
             name="outside_root", meaning="√ms + √eps", denominator="root",
+            fault="√eps is added to the root: √ms + √eps",
             shrink=lambda root, _, e, _n: np.asarray(np.sqrt(e) / (root + np.sqrt(e))),
             shrinks_past=lambda ms, e, _, share: ms * share**2 < (1 - share) ** 2 * e,
             grows_past=lambda e, _, most: e * most * most < 1,
         ),
         EpsPlace(
             name="both", meaning="√(ms + eps) + eps", radicand="add", denominator="eps",
+            fault="eps is added inside the root and outside it",
             shrink=_both_shrink,
             shrinks_past=_both_shrink_past,
             grows_past=_both_grow_past,
         ),
         EpsPlace(
             name="max", meaning="√max(ms, eps)", radicand="maximum",
+            fault="the larger of ms and eps is taken, not their sum",
             shrink=lambda root, ms, e, _n: np.asarray(1 - root / np.sqrt(np.maximum(ms, e))),
             shrinks_past=lambda ms, e, _, share: ms < (1 - share) ** 2 * max(ms, e),
             grows_past=lambda e, _, most: e * most * most < 1,
         ),
         EpsPlace(
             name="sum", meaning="√((Σ + eps)/n)", in_sum=True,
+            fault="eps is added to the sum, not to the mean: (Σ + eps)/n",
             shrink=lambda _, ms, e, n: np.asarray(-np.expm1(-0.5 * np.log1p(e / n / ms))),
             shrinks_past=lambda ms, e, n, share: ms < (1 - share) ** 2 * (ms + e / n),
             grows_past=lambda e, n, most: e * most * most < n,
         ),
         EpsPlace(
-            name="missing", meaning="√ms, no eps",
+            name="missing", meaning="√ms, no eps", fault="eps is missing",
             shrink=lambda root, _, _e, _n: np.zeros(root.shape),
             shrinks_past=lambda _ms, _e, _n, _share: False,
             grows_past=lambda _e, _n, _most: True,
