@@ -25,7 +25,7 @@ def analysis():
 @pytest.fixture(scope="module")
 def rows(analysis):
     """Its committed rows."""
-    return measured.committed(analysis)[0]
+    return measured.read_rows(analysis)[0]
 
 
 def test_every_specimen_and_setting_is_in_the_rows(rows):
