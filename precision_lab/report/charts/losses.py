@@ -32,10 +32,10 @@ def surviving(rows: pd.DataFrame) -> pd.DataFrame:
     """
     masked = {}
     for kind in ("arithmetic", "total"):
-        whole = rows[f"{kind}_rows_lost"] == 0
+        complete = rows[f"{kind}_rows_lost"] == 0
         for name in rows.columns:
             if name.startswith(kind) and any(part in name for part in ERRORS):
-                masked[name] = rows[name].where(whole)
+                masked[name] = rows[name].where(complete)
     return rows.assign(**masked)
 
 
