@@ -44,7 +44,7 @@ def test_it_needs_few_packages():
 
 def said(tool, told, monkeypatch, tmp_path):
     """Rows as the report reads them, and the analysis of them."""
-    (tmp_path / "on_gpu.json").write_text(tool.kept(told), "utf-8")
+    (tmp_path / "on_gpu.json").write_text(tool.stored_text(told), "utf-8")
     analysis = load("on_gpu")
     monkeypatch.setattr(measured, "rows_path", lambda name: tmp_path / f"{name}.json")
     rows, versions = measured.read_rows(analysis)
@@ -99,7 +99,7 @@ def test_a_faulty_kernel_is_told(tool, monkeypatch, tmp_path):
     def faulty(x, weight, bias, eps):
         return tool.rms_norm(x, weight, bias, 0.0)
 
-    found = tool.judged("faulty", "rms", "float32", faulty, device="cpu", hidden=(8,))
+    found = tool.judge("faulty", "rms", "float32", faulty, device="cpu", hidden=(8,))
     assert "not sound" == found["status"]
     told = tool.check("cpu", small=True, compiled=False, budget=-1.0)
     assert {"not run"} == {one["status"] for one in told["kernels"]}

@@ -10,7 +10,7 @@ import click
 from precision_lab.cli.output import as_json, fields, print_json, print_pairs
 
 if TYPE_CHECKING:
-    from precision_lab.doctor import Check
+    from precision_lab.doctor import MachineCheck
 
 
 @click.command("doctor")
@@ -38,7 +38,7 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
         for pairs in (doctor.versions(), doctor.machine()):
             print_pairs((name, value or "not installed") for name, value in pairs.items())
             click.echo()
-        by_kind: dict[str, list[Check]] = {}
+        by_kind: dict[str, list[MachineCheck]] = {}
         for check in checks:
             by_kind.setdefault(check.name.partition(":")[0], []).append(check)
         print_pairs((kind, summary(some)) for kind, some in by_kind.items())
@@ -47,7 +47,7 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
     ctx.exit(1 if failed else 0)
 
 
-def summary(checks: list[Check]) -> str:
+def summary(checks: list[MachineCheck]) -> str:
     """How many checks of a kind passed."""
     passed = sum(check.passed for check in checks)
     verdict = "ok" if passed == len(checks) else "DIFFERS"

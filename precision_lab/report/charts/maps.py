@@ -116,7 +116,7 @@ def shares(
     y: str,
     value: str,
     panel: str | None = None,
-    told: Callable[[float], str] = percent,
+    label: Callable[[float], str] = percent,
     largest: bool = False,
     lost: tuple[str, str] | None = None,
 ) -> Chart:
@@ -133,7 +133,7 @@ def shares(
         belongs to. A column's name may have several lines.
     value
         Column of shares. The largest of the chart has the full colour, 0 or less has none.
-    told
+    label
         How a share is written.
     largest
         Whether the largest share of each column is bold.
@@ -153,9 +153,9 @@ def shares(
     figure, axes = drawing.sheet(
         title, heights, left=drawing.label_space(best[y]), gap=over + (22 if panel else 8), right=8
     )
-    for axis, (label, part) in zip(axes, panels, strict=False):
+    for axis, (heading, part) in zip(axes, panels, strict=False):
         lines = {line: float(at) for at, line in enumerate(part[y].drop_duplicates())}
-        drawing.write_heading(axis, str(label), above=over + 7)
+        drawing.write_heading(axis, str(heading), above=over + 7)
         top = part.groupby(x, observed=True)[value].max()
         for row in part.to_dict("records"):
             at, share = (across[row[x]], lines[row[y]]), float(row[value])
@@ -168,7 +168,7 @@ def shares(
                     drawing.fill_cell(axis, at, SAFE, alpha=alpha)
                 bold = largest and 0 < share == top[row[x]]
                 weight = "bold" if bold else "normal"
-                drawing.write_in_cell(axis, at, told(share), INK, weight=weight)
+                drawing.write_in_cell(axis, at, label(share), INK, weight=weight)
         drawing.grid(axis, np.arange(len(across) + 1) - 0.5, len(lines))
         drawing.name_lanes(
             axis, {str(line): at for line, at in lines.items()}, -0.5, len(lines) - 0.5
@@ -178,7 +178,7 @@ def shares(
         axis.spines["bottom"].set_visible(False)
     clauses = [
         f"{' '.join(str(row[key]) for key in keys)}: "
-        f"{lost[1] if lost and row['gone'] else told(row[value])}"
+        f"{lost[1] if lost and row['gone'] else label(row[value])}"
         for _, part in panels
         for row in part.to_dict("records")
         if (lost and row["gone"]) or math.isfinite(row[value])
