@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from precision_lab import Sweep, family, formats, orders, plans
 from precision_lab.report import charts
-from precision_lab.report.charts import joined, number, power, surviving
+from precision_lab.report.charts import LOST, joined, number, power, surviving
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +35,9 @@ words = {
     "unit roundoff": "u, of the format that adds: half the distance from 1 to the next number",
     "statistic": "the mean of squares of a row",
     "1/rms": "one over the root of the mean of squares, which the elements are multiplied by",
-    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
-    "rounds to none of these",
+    "lost row": charts.LOST_ROW,
 }
 SUMS = ("float32", "bfloat16")
-LOST = ("arithmetic_rows_lost", "rows")
 ERROR = "arithmetic_relative_max"
 
 
@@ -48,7 +46,7 @@ def sweep(*, full: bool) -> list[Sweep]:
     exact = {
         f"{step}_format": "float64" for step in ("compute", "square", "eps", "reciprocal", "output")
     }
-    made = [
+    by_format = [
         [plans["late"].replace(sum_format=name, order=order, **exact) for order in LANES]
         for name in ((*SUMS, "float16") if full else SUMS)
     ]
@@ -58,8 +56,8 @@ def sweep(*, full: bool) -> list[Sweep]:
     }  # fmt: skip
     sizes = [2**k for k in range(6, 17, 1 if full else 2)]
     # Kahan's in a narrow format takes longest and says least.
-    slow = [plan for some in made for plan in some if _slow(plan.order, plan.sum_format)]
-    quick = [plan for some in made for plan in some if plan not in slow]
+    slow = [plan for some in by_format for plan in some if _slow(plan.order, plan.sum_format)]
+    quick = [plan for some in by_format for plan in some if plan not in slow]
     return [
         Sweep(**shared, plans=quick, hidden=sizes),
         Sweep(**shared, plans=slow, hidden=sizes if full else [n for n in sizes if n <= 1024]),
@@ -93,36 +91,34 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    every, rows = rows, _placed(rows)
-    said = [f"{_message(rows)}."]
+    all_rows, rows = rows, _placed(rows)
+    texts = [f"{_message(rows)}."]
     for name, part in rows.groupby("sum", sort=False):
         least, most = (_at(part, n) for n in (part["hidden"].min(), part["hidden"].max()))
         last = number(part["hidden"].max())
-        told = [f"{LANES[order]} {_share(error)}" for order, error in most.items()]
-        said.append(f"Sums in {name} at hidden size {last}, error of 1/rms: {joined(told)}.")
+        clauses = [f"{LANES[order]} {_share(error)}" for order, error in most.items()]
+        texts.append(f"Sums in {name} at hidden size {last}, error of 1/rms: {joined(clauses)}.")
         ratio = part["hidden"].max() / part["hidden"].min()
         if ratio > 1 and least["sequential"] > 0:
             growth = most["sequential"] / least["sequential"]
-            said.append(
+            texts.append(
                 f"In {name} the error of sums in turn grows {number(growth)}-fold while rows grow "
                 f"{number(ratio)}-fold: as n to the power of "
                 f"{number(math.log(growth) / math.log(ratio))}; √n would be the power ½."
             )
         u = formats[str(name)].unit_roundoff
         within = [LANES[order] for order, error in most.items() if error <= u]
-        said.append(
+        texts.append(
             f"In {name} {joined(within)} stay within u = {_share(u)} there; the largest error is "
             f"{_share(most.max())}."
         )
     known = rows[rows["bound"] < math.inf]
     used = (known[ERROR] / known["bound"]).max()
-    past = int(every["bound_exceeded"].sum())
-    said.append(
+    texts.append(
         f"No error passes what its order allows: the largest is {number(used)} of its bound, and "
-        f"the bound of the whole plan held for {'all' if not past else f'all but {past}'} of "
-        f"{int(every['arithmetic_measured'].sum()):,} outputs."
+        f"the bound of the whole plan {charts.bound_held(all_rows)}."
     )
-    return said
+    return texts
 
 
 def _slow(order: str, sums: str) -> bool:
@@ -131,13 +127,13 @@ def _slow(order: str, sums: str) -> bool:
 
 def _message(rows: pd.DataFrame) -> str:
     """The price of adding in turn at the longest rows, the coarsest format first."""
-    told: dict[str, list[str]] = {"sequential": [], "pairwise": []}
+    clauses: dict[str, list[str]] = {"sequential": [], "pairwise": []}
     for name in sorted(rows["sum"].unique(), key=lambda name: -formats[name].unit_roundoff):
         part = rows[rows["sum"] == name]
         errors = _at(part, part["hidden"].max())
-        for order, some in told.items():
+        for order, some in clauses.items():
             some.append(f"{_share(errors.get(order, math.nan))} in {name}")
-    turn, pairs = (joined(some) for some in told.values())
+    turn, pairs = (joined(some) for some in clauses.values())
     return (
         f"{number(rows['hidden'].max())} squares added one after the other: 1/rms is off by "
         f"{turn}; added in pairs, by {pairs}"

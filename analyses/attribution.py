@@ -45,8 +45,7 @@ words = {
     "float32, cast late": "the plan late: all in float32, one rounding to the format at the end",
     "exact": "computed in float64, all other steps as the plan has them",
     "statistic": "the mean of squares of a row, by whose root its elements are divided",
-    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
-    "rounds to none of these",
+    "lost row": charts.LOST_ROW,
 }
 
 
@@ -63,16 +62,16 @@ def sweep(*, full: bool) -> list[Sweep]:
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """A table for each kind of inputs: steps down, formats across; and what bounds say of it."""
-    found = []
+    maps = []
     for inputs, part in _saved(rows).groupby("input", sort=False):
-        told = part["gone"] | (part["saved"].abs() >= SHOWN)
-        listed = part.groupby(["lane", "step"])["gone"].transform("size") > 0
-        listed &= told.groupby([part["lane"], part["step"]]).transform("any")
+        counts = part["gone"] | (part["saved"].abs() >= SHOWN)
+        listed = counts.groupby([part["lane"], part["step"]]).transform("any")
         idle = [step for step in STEPS.values() if step not in set(part.loc[listed, "step"])]
-        found.append(
+        maps.append(
             charts.shares(
                 part[listed], name=f"steps-{inputs}", title=_title(part), x="column", y="step",
-                panel="lane", value="saved", largest=True, told=_change, lost=("gone", "rows lost"),
+                panel="lane", value="saved", largest=True, label=_change,
+                lost=("gone", "rows lost"),
                 caption=f"{str(inputs).capitalize()} inputs, rows of {part['hidden'].max()}. How "
                 "the relative error, root mean square, changes with this step exact and all others "
                 "as the plan has them; bold: what lowers it most. Steps that change nothing are "
@@ -80,7 +79,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
                 "format may as well be rounded.",
             )
         )  # fmt: skip
-    return [*found, _expected(rows)]
+    return [*maps, _expected(rows)]
 
 
 def _expected(rows: pd.DataFrame) -> charts.Chart:
@@ -88,11 +87,11 @@ def _expected(rows: pd.DataFrame) -> charts.Chart:
     parts = _terms(rows)
     worst = [f"the {step}" if step.isalpha() else step for step in parts["worst"].unique()]
     each = " in each format and order" if len(worst) == 1 else ""
-    told = parts.groupby(["lane", "step"])["part"].transform("max") >= SHOWN
+    listed = parts.groupby(["lane", "step"])["part"].transform("max") >= SHOWN
     return charts.shares(
-        parts[told], name="steps-beforehand", x="column", y="step", panel="lane", value="part",
+        parts[listed], name="steps-beforehand", x="column", y="step", panel="lane", value="part",
         title=f"The bound proved beforehand blames {joined(worst)}{each}",
-        told=lambda part: f"{100 * part:.0f} %", largest=True, lost=("gone", "no bound"),
+        label=lambda part: f"{100 * part:.0f} %", largest=True, lost=("gone", "no bound"),
         caption=f"{str(rows['input'].iloc[0]).capitalize()} inputs. The part of each step in the "
         "largest error that the plan can make, as it is known before anything is computed: the "
         "bound if this step alone rounds, over the sum of those of all steps. Where the sum may "
@@ -106,23 +105,23 @@ def _terms(rows: pd.DataFrame) -> pd.DataFrame:
     first = rows[(rows["exact"] == "") & (rows["input"] == rows["input"].iloc[0])]
     parts = []
     for row in first[first["plan"].isin(list(low))].to_dict("records"):
-        given = {
+        parameters = {
             name.removeprefix("parameter_"): value
             for name, value in row.items()
             if name.startswith("parameter_") and math.isfinite(value)
         }
         shape = {"hidden": row["hidden"], "seed": row["seed"]}
-        held = formats[row["format"]]
-        x = held.cast(make_inputs(row["input"], rows=row["rows"], **shape, **given))
+        target = formats[row["format"]]
+        x = target.cast(make_inputs(row["input"], rows=row["rows"], **shape, **parameters))
         gain = make_gain(row["gain"], **shape)
-        gain = None if gain is None else held.cast(gain)
+        gain = None if gain is None else target.cast(gain)
         terms = bound_terms(x, gain, eps=row["eps"], plan=low[row["plan"]])
         # A sum that may overflow is infinite, and a part of it is no number.
-        whole = sum(terms.values()) if all(map(math.isfinite, terms.values())) else math.nan
+        total = sum(terms.values()) if all(map(math.isfinite, terms.values())) else math.nan
         parts += [
             {
                 "lane": LANES[row["plan"]], "column": _column(row["format"]), "step": label,
-                "part": terms.get(step, 0.0) / whole, "gone": math.isinf(terms.get(step, 0.0)),
+                "part": terms.get(step, 0.0) / total, "gone": math.isinf(terms.get(step, 0.0)),
                 "worst": STEPS.get(next(iter(terms)), "another step"),
             }
             for step, label in STEPS.items()
@@ -132,12 +131,12 @@ def _terms(rows: pd.DataFrame) -> pd.DataFrame:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    found = _saved(rows)
-    said = [f"{_title(found[found['input'] == part])}." for part in found["input"].unique()[:1]]
-    several = len(found["input"].unique()) > 1
-    for (inputs, lane), part in found.groupby(["input", "lane"], sort=False):
+    steps = _saved(rows)
+    texts = [f"{_title(steps[steps['input'] == part])}." for part in steps["input"].unique()[:1]]
+    several = len(steps["input"].unique()) > 1
+    for (inputs, lane), part in steps.groupby(["input", "lane"], sort=False):
         best = _costliest(part)
-        told = [
+        clauses = [
             f"an exact {step} in "
             + joined(
                 f"{name} (from {number(row['whole'])} to {number(row[ERROR])})"
@@ -147,12 +146,12 @@ def findings(rows: pd.DataFrame) -> list[str]:
             for step in dict.fromkeys(row["step"] for row in best.values())
         ]
         start = f"{str(lane).capitalize()}{f', {inputs} inputs' if several else ''}"
-        said.append(
-            f"{start}: the relative error falls most with {', with '.join(told)}."
-            if told
+        texts.append(
+            f"{start}: the relative error falls most with {', with '.join(clauses)}."
+            if clauses
             else f"{start}: none of its steps, computed exactly, lowers the error."
         )
-    return said
+    return texts
 
 
 def _title(rows: pd.DataFrame) -> str:
@@ -164,13 +163,13 @@ def _title(rows: pd.DataFrame) -> str:
     if not by:
         return "With every step in the format and sums in turn, none costs more than the others"
     every = rows["format"].nunique()
-    told = [
+    clauses = [
         f"{'the ' * step.isalpha()}{step} in {joined(some) if len(some) < every else 'each format'}"
         for step, some in by.items()
     ]
     least, most = (pick(row["saved"] for row in costly.values()) for pick in (min, max))
     return (
-        f"With every step in the format and sums in turn, what costs most is {joined(told)}: "
+        f"With every step in the format and sums in turn, what costs most is {joined(clauses)}: "
         f"computed exactly, it takes {percent(least)} to {percent(most)} off the error"
     )
 
@@ -189,8 +188,8 @@ def _saved(rows: pd.DataFrame) -> pd.DataFrame:
         column=rows["format"].map(_column),
     )  # fmt: skip
     keys = ["input", "plan", "format", "seed"]
-    whole = rows[rows["exact"] == ""].set_index(keys)[ERROR].rename("whole")
-    some = rows[rows["exact"] != ""].join(whole, on=keys)
+    total = rows[rows["exact"] == ""].set_index(keys)[ERROR].rename("whole")
+    some = rows[rows["exact"] != ""].join(total, on=keys)
     saved = 1 - some[ERROR] / some["whole"]
     return some.assign(step=some["exact"].map(STEPS), saved=saved)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from precision_lab import Sweep, family, formats, plans
 from precision_lab.report import charts
-from precision_lab.report.charts import joined, number, power, surviving
+from precision_lab.report.charts import LOST, joined, number, power, surviving
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +40,9 @@ words = {
     "torch's": "the plan torch-layer-norm: Welford in chunks; of 16-bit inputs x·r − m·r, fused",
     "statistic": "the mean and the variance of a row, always in float32 here",
     "unit roundoff": "u, of float32: 2⁻²⁴, half the distance from 1 to the next number",
-    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
-    "rounds to none of these",
+    "lost row": charts.LOST_ROW,
 }
 U = formats["float32"].unit_roundoff
-LOST = ("arithmetic_rows_lost", "rows")
 ERROR = "arithmetic_absolute_max"
 CONSTANTS = {"float16": (5e4,), "float32": (1234.0, 1e4 / 3, 1e6)}
 
@@ -100,46 +98,41 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    every = rows
+    all_rows = rows
     spread, constant = _parts(surviving(rows))
-    said = [f"{_message(spread)}."]
+    texts = [f"{_message(spread)}."]
     for name, part in spread.groupby("format", sort=False):
-        told = [
+        clauses = [
             f"{lane} {number(mine[ERROR].max())}"
             + (f" ({lost} of {mine['rows'].sum()} rows lost)" if lost else "")
             for lane, mine in part.groupby("lane", sort=False)
             for lost in [mine[LOST[0]].sum()]
         ]
-        said.append(
+        texts.append(
             f"Largest error, inputs in {name} with means up to {power(part['k'].max())} standard "
-            f"deviations: {'; '.join(told)}."
+            f"deviations: {'; '.join(clauses)}."
         )
     best = spread[(spread["lane"] == "two passes") & (spread["format"] == "float32")]
     best = best[best["k"] >= best["k"].max() / 2]
-    said.append(
+    texts.append(
         f"Two passes err by {number((best[ERROR] / best['condition']).min())} to "
         f"{number((best[ERROR] / best['condition']).max())} times u·mean/std, from means of "
         f"{power(best['k'].min())} standard deviations on (inputs in float32)."
     )
-    said += _shifted(spread)
-    said += _constant(constant)
-    past = int(every["bound_exceeded"].sum())
-    said.append(
-        f"The bound proved beforehand held for {'all' if not past else f'all but {past}'} of "
-        f"{int(every['arithmetic_measured'].sum()):,} outputs."
-    )
-    return said
+    texts += _shifted(spread)
+    texts += _constant(constant)
+    return [*texts, f"The bound proved beforehand {charts.bound_held(all_rows)}."]
 
 
 def _shifted(spread: pd.DataFrame) -> list[str]:
     """What x·r − m·r costs beside (x − m)·r, where both use the same statistic."""
     worst = spread.groupby(["format", "lane"], sort=False)[ERROR].max()
-    told = [
+    clauses = [
         f"from {number(worst[name, 'two passes'])} to {number(worst[name, 'scale and shift'])} in "
         f"{name}"
         for name in spread["format"].unique()
     ]
-    return [f"Writing (x − m)·r as x·r − m·r takes the largest error {joined(told)}."]
+    return [f"Writing (x − m)·r as x·r − m·r takes the largest error {joined(clauses)}."]
 
 
 def _message(spread: pd.DataFrame) -> str:
@@ -148,13 +141,13 @@ def _message(spread: pd.DataFrame) -> str:
     once = mine[mine["lane"] == "one pass"]
     nan = once.loc[once["arithmetic_rows_nan"] > 0, "k"]
     off = once.loc[once[ERROR] > 1, "k"]
-    told = [f"errs by {number(once[ERROR].max())}"] if nan.empty and off.empty else []
+    clauses = [f"errs by {number(once[ERROR].max())}"] if nan.empty and off.empty else []
     start = f"errs by more than the outputs themselves from a mean of {power(off.min())}"
-    told += [f"{start} standard deviations on"] if len(off) else []
-    told += [f"gives NaN from {power(nan.min())} on"] if len(nan) else []
+    clauses += [f"{start} standard deviations on"] if len(off) else []
+    clauses += [f"gives NaN from {power(nan.min())} on"] if len(nan) else []
     twice = mine[mine["lane"] == "two passes"]
     return (
-        f"LayerNorm in one pass {' and '.join(told)}; two passes err by "
+        f"LayerNorm in one pass {' and '.join(clauses)}; two passes err by "
         f"{number(100 * twice[ERROR].max())} % of the outputs' size at {power(mine['k'].max())}"
     )
 
@@ -169,23 +162,23 @@ def _right(constant: pd.DataFrame) -> str:
 
 def _constant(constant: pd.DataFrame) -> list[str]:
     """What becomes of rows of one number where it is not 0, a sentence a row."""
-    said = []
+    texts = []
     for row, part in constant.groupby("row", sort=False):
-        made: dict[str, list[str]] = {}
+        by_value: dict[str, list[str]] = {}
         for one in part.to_dict("records"):
             if one["arithmetic_rows_nan"] > 0:
-                made.setdefault("NaN", []).append(one["lane"])
+                by_value.setdefault("NaN", []).append(one["lane"])
             elif one[ERROR] > 0:
-                made.setdefault(number(float.fromhex(one["worst_actual_hex"])), []).append(
+                by_value.setdefault(number(float.fromhex(one["worst_actual_hex"])), []).append(
                     one["lane"]
                 )
-        told = [f"{value} ({joined(lanes)})" for value, lanes in made.items()]
-        if told:
-            said.append(
+        clauses = [f"{value} ({joined(lanes)})" for value, lanes in by_value.items()]
+        if clauses:
+            texts.append(
                 f"A row of {part['hidden'].max()} elements, each {row}, should become 0: it "
-                f"becomes {joined(told)}."
+                f"becomes {joined(clauses)}."
             )
-    return said or ["Rows of one number become 0; none becomes anything else."]
+    return texts or ["Rows of one number become 0; none becomes anything else."]
 
 
 def _parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

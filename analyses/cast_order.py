@@ -44,8 +44,7 @@ words = {
     "x·(r·g) for (x·r)·g": "late with the gain multiplied into r first",
     "r as root, then 1/root": "late with r in two operations, each rounded",
     "division by the root": "late with no r: x is divided by the root",
-    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
-    "rounds to none of these",
+    "lost row": charts.LOST_ROW,
 }
 
 
@@ -72,12 +71,12 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     return [
         charts.shares(
             changes, name="changes-by-gain", title=_title(changes), x="column", y="change",
-            panel="format", value="share", told=_briefly,
+            panel="format", value="share", label=_briefly,
             caption="The share of outputs that are not the same bits as those of the plan late, on "
             "normal inputs. 1 + g is held against late with 1 + g in float32.",
         ),
         charts.shares(
-            pairs, name="pairs", x="column", y="line", value="share", told=_briefly,
+            pairs, name="pairs", x="column", y="line", value="share", label=_briefly,
             title=f"bfloat16, random gain: {_equal(pairs)}",
             caption="The share of outputs that are not the same bits, plan against plan, on normal "
             "inputs. late: all in float32, one cast at the end; the others change one thing in it, "
@@ -89,24 +88,24 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
     changes, pairs = _parts(_shares(rows))
-    said = [f"{_title(changes)}."]
+    texts = [f"{_title(changes)}."]
     for name, part in changes.groupby("format", sort=False):
         mine = part[part["gain"] == "random"].groupby("change", sort=False)
-        told = mine.agg({"share": "mean", "against_ulp_max": "max"})
+        means = mine.agg({"share": "mean", "against_ulp_max": "max"})
         some = [
             f"{change} {percent(share)}, by up to {number(ulp)} ulp"
-            for change, (share, ulp) in told.iterrows()
+            for change, (share, ulp) in means.iterrows()
             if share
         ]
-        said.append(f"Outputs in {name} changed with a random gain: {'; '.join(some) or 'none'}.")
+        texts.append(f"Outputs in {name} changed with a random gain: {'; '.join(some) or 'none'}.")
     unlike = changes[changes["gain"] != "random"].groupby("change", sort=False)["share"].max()
-    kept = [str(change) for change, share in unlike.items() if share == 0]
-    said.append(f"With gains of 1 and of powers of two these change no bit: {joined(kept)}.")
+    same = [str(change) for change, share in unlike.items() if share == 0]
+    texts.append(f"With gains of 1 and of powers of two these change no bit: {joined(same)}.")
     outputs = int(
         (pairs["rows"] * pairs["hidden"]).groupby([pairs["line"], pairs["column"]]).sum().max()
     )
-    said.append(f"In {outputs:,} outputs in bfloat16 with a random gain {_equal(pairs)}.")
-    return said
+    texts.append(f"In {outputs:,} outputs in bfloat16 with a random gain {_equal(pairs)}.")
+    return texts
 
 
 def _title(changes: pd.DataFrame) -> str:
@@ -135,8 +134,14 @@ def _equal(pairs: pd.DataFrame) -> str:
                 break
         else:
             groups.append([name])
-    told = [joined(name.replace("\n", " ") for name in group) for group in groups if len(group) > 1]
-    return f"no bit differs between {'; '.join(told)}" if told else "no two plans agree in all bits"
+    shared = [
+        joined(name.replace("\n", " ") for name in group) for group in groups if len(group) > 1
+    ]
+    return (
+        f"no bit differs between {'; '.join(shared)}"
+        if shared
+        else "no two plans agree in all bits"
+    )
 
 
 def _briefly(share: float) -> str:
@@ -148,16 +153,16 @@ def _parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of changes to late; and those of pairs of plans in bfloat16, late among them."""
     changes = rows[rows["against"].isin([LATE.name, PLUS.name])]
     pairs = rows[(rows["format"] == "bfloat16") & (rows["gain"] == "random") & (rows["line"] != "")]
-    called = {LATE.name: "late"} | {plan.name: short for _, short, plan in CHANGES}
-    column = pairs["against"].map(called)
+    names = {LATE.name: "late"} | {plan.name: short for _, short, plan in CHANGES}
+    column = pairs["against"].map(names)
     pairs = pairs.assign(column=column, line=pairs["line"].str.replace("\n", " "))
     return changes, pairs
 
 
 def _shares(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the share of outputs that differ, in the order of the changes."""
-    told = {plan.name: (at, *labels) for at, (*labels, plan) in enumerate(CHANGES)}
-    order, change, line = zip(*rows["plan"].map(told), strict=True)
+    places = {plan.name: (at, *labels) for at, (*labels, plan) in enumerate(CHANGES)}
+    order, change, line = zip(*rows["plan"].map(places), strict=True)
     share = rows["against_differs"] / (rows["rows"] * rows["hidden"])
     # Over all seeds.
     share = share.groupby([rows[key] for key in ("plan", "against", "format", "gain")])

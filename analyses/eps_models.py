@@ -48,26 +48,26 @@ words = {
 def measure(progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
     """A verdict for each model and column; the same question is asked once."""
     answers: dict[tuple[Any, ...], dict[str, Any]] = {}
-    found: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     total = len(known_models) * len(COLUMNS)
     progress(0, total)
     for model in known_models.values():
         for column in COLUMNS:
-            key = (asked(model), column)
+            key = (subject_key(model), column)
             if key not in answers:
-                answers[key] = answer(model, column)
-            found.append({**about(model), "column": column, **answers[key]})
-        progress(len(found), total)
-    return found
+                answers[key] = describe_advice(model, column)
+            lines.append({**describe_model(model), "column": column, **answers[key]})
+        progress(len(lines), total)
+    return lines
 
 
-def asked(model: KnownModel) -> tuple[Any, ...]:
+def subject_key(model: KnownModel) -> tuple[Any, ...]:
     """What the answer depends on: models that share it share the answer."""
     sizes = tuple(sorted(model.other_sizes.items()))
     return model.plan, model.norm, model.eps, model.hidden_size, sizes, model.type.weight_offset
 
 
-def about(model: KnownModel) -> dict[str, Any]:
+def describe_model(model: KnownModel) -> dict[str, Any]:
     """What is known of a model."""
     default = model.type.eps_default
     return {
@@ -82,7 +82,7 @@ def about(model: KnownModel) -> dict[str, Any]:
     }
 
 
-def answer(model: KnownModel, column: str) -> dict[str, Any]:
+def describe_advice(model: KnownModel, column: str) -> dict[str, Any]:
     """What is advised for a model in one column."""
     format, plan, rms = COLUMNS[column]
     advice = recommend_eps(
@@ -103,7 +103,7 @@ def answer(model: KnownModel, column: str) -> dict[str, Any]:
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """A map of groups of models and columns."""
-    drawn = grouped(rows)
+    drawn = group_models(rows)
     names = [name.replace(", RMS ≤ 1", "≤1").replace(" ", "\n") for name in COLUMNS]
     places = {name: at for at, name in enumerate(COLUMNS)}
     drawn = drawn.assign(
@@ -124,7 +124,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     ]  # fmt: skip
 
 
-def grouped(rows: pd.DataFrame) -> pd.DataFrame:
+def group_models(rows: pd.DataFrame) -> pd.DataFrame:
     """One line for models of one norm and eps that fare alike in all columns."""
     fates = rows.groupby("model", sort=False)["verdict"].agg(" ".join)
     each = rows.assign(fate=rows["model"].map(fates))
@@ -134,50 +134,52 @@ def grouped(rows: pd.DataFrame) -> pd.DataFrame:
         f"{number(eps)}: {first}" if many == 1 else f"{number(eps)}: {many} models"
         for eps, first, many in counts[["eps", "first", "nunique"]].itertuples(index=False)
     ]
-    found = each.drop_duplicates([*keys, "column"]).merge(counts[[*keys, "who"]], on=keys)
-    return found.sort_values(["norm", "eps"], ascending=False, kind="stable")
+    lines = each.drop_duplicates([*keys, "column"]).merge(counts[[*keys, "who"]], on=keys)
+    return lines.sort_values(["norm", "eps"], ascending=False, kind="stable")
 
 
 def headline(rows: pd.DataFrame, *, briefly: bool = False) -> str:
     """How many keep, by their own plan and with every step in the format."""
     models = rows["model"].nunique()
-    kept = rows[rows["verdict"] == "keep"].groupby("column")["model"].nunique()
-    own = [name for name, (_, plan, _) in COLUMNS.items() if plan == OWN]
-    least = min(int(kept.get(name, 0)) for name in own)
-    low = int(kept.get("fp16 low", 0))
+    kept_counts = rows[rows["verdict"] == "keep"].groupby("column")["model"].nunique()
+    own_plans = [name for name, (_, plan, _) in COLUMNS.items() if plan == OWN]
+    least = min(int(kept_counts.get(name, 0)) for name in own_plans)
+    low = int(kept_counts.get("fp16 low", 0))
     first = f"{least} of {models} known models may keep their eps by their own plan"
     if briefly:
         return f"{first}; with every step in float16 {low or 'none'}"
     return (
         f"{first}, in bfloat16, float16 and float8_e4m3fn alike; with every step in bfloat16 "
-        f"{int(kept.get('bf16 low', 0))}, in float16 {low or 'none'}, in float8_e4m3fn "
-        f"{int(kept.get('fp8 low', 0)) or 'none'}"
+        f"{int(kept_counts.get('bf16 low', 0))}, in float16 {low or 'none'}, in float8_e4m3fn "
+        f"{int(kept_counts.get('fp8 low', 0)) or 'none'}"
     )
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    said = [f"{headline(rows)}."]
+    texts = [f"{headline(rows)}."]
     lost = rows[rows["verdict"] == "impossible"]
     for column, part in lost.groupby("column", sort=False):
         for reason, mine in part.groupby("reason", sort=False):
             models = f"{len(mine)} of {rows['model'].nunique()} models"
-            said.append(f"{told(str(column))}, {models}: {reason}; rows of RMS up to {WIDE[1]:g}.")
+            texts.append(
+                f"{phrase(str(column))}, {models}: {reason}; rows of RMS up to {WIDE[1]:g}."
+            )
     for (column, eps), part in rows[rows["verdict"] == "change"].groupby(
         ["column", "eps"], sort=False
     ):
         one = part.iloc[0]
         harm = joined(HARMS.get(code, code) for code in one["harms"].split(", "))
-        said.append(
-            f"{told(str(column))}, {len(part)} models must change, all with eps {number(eps)} "
+        texts.append(
+            f"{phrase(str(column))}, {len(part)} models must change, all with eps {number(eps)} "
             f"({joined(part['model'])}): {harm}; safe are "
             f"{number(one['lo'])} to {number(one['hi'])}, recommended "
             f"{number(one['recommended'])}."
         )
-    return [*said, *rounded(rows), *ported(rows)]
+    return [*texts, *rounded_eps(rows), *ported_defaults(rows)]
 
 
-def rounded(rows: pd.DataFrame) -> list[str]:
+def rounded_eps(rows: pd.DataFrame) -> list[str]:
     """Which eps is changed most where it is kept all the same, and why it may be."""
     low = rows[(rows["column"] == "fp16 low, RMS ≤ 1") & (rows["verdict"] == "keep")]
     change = (low["effective"] / low["eps"] - 1).abs()
@@ -189,18 +191,18 @@ def rounded(rows: pd.DataFrame) -> list[str]:
         f"{charts.percent(mine['change'].iloc[0])} off"
         for eps, mine in most.groupby("eps", sort=False)
     )
-    said = (
+    text = (
         f"What float16 changes most and may be kept all the same: {listed}; even so no output of "
         f"a row of RMS {SMALL[0]:g} or more moves by half an ulp."
     )
-    return [said]
+    return [text]
 
 
-def ported(rows: pd.DataFrame) -> list[str]:
+def ported_defaults(rows: pd.DataFrame) -> list[str]:
     """Where the class default in place of the released eps does harm."""
-    told_ = []
-    own = rows[rows["released"] & (rows["default"] != rows["eps"]) & rows["default"].notna()]
-    for column, part in own[own["column"].isin(["bf16 own", "fp16 own"])].groupby(
+    texts = []
+    own_plans = rows[rows["released"] & (rows["default"] != rows["eps"]) & rows["default"].notna()]
+    for column, part in own_plans[own_plans["column"].isin(["bf16 own", "fp16 own"])].groupby(
         "column", sort=False
     ):
         harmed = part[(part["default"] < part["lo"]) | (part["default"] > part["hi"])]
@@ -208,13 +210,13 @@ def ported(rows: pd.DataFrame) -> list[str]:
             f"{number(default)} for {number(eps)}: {joined(mine['model'])}"
             for (eps, default), mine in harmed.groupby(["eps", "default"], sort=False)
         )
-        told_.append(
+        texts.append(
             f"Of {len(part)} models released with another eps than their config class takes, the "
             f"class default would depart by more than half an ulp of an output in "
-            f"{len(harmed) or 'none'}, {told(str(column)).lower()}, on rows down to RMS {WIDE[0]:g}"
-            f"{f' ({listed})' if listed else ''}."
+            f"{len(harmed) or 'none'}, {phrase(str(column)).lower()}, on rows down to RMS "
+            f"{WIDE[0]:g}{f' ({listed})' if listed else ''}."
         )
-    return told_ + siblings(rows)
+    return texts + siblings(rows)
 
 
 def siblings(rows: pd.DataFrame) -> list[str]:
@@ -224,16 +226,16 @@ def siblings(rows: pd.DataFrame) -> list[str]:
     fits = [
         one["lo"] <= other["eps"] <= one["hi"] for one, other in ((large, small), (small, large))
     ]
-    said = (
+    text = (
         f"Qwen2.5-72B has {number(large['eps'])} and Qwen2.5-7B {number(small['eps'])}: each keeps "
         f"its own, and in float16 {sum(fits) or 'neither'} of the two bears the other's "
         f"({number(large['lo'])} to {number(large['hi'])} are safe for the large one, up to "
         f"{number(small['hi'])} for the small one)."
     )
-    return [said]
+    return [text]
 
 
-def told(column: str) -> str:
+def phrase(column: str) -> str:
     """A column in a sentence."""
     format, plan, (_, most) = COLUMNS[column]
     how = f"In {format} by their own plan" if plan == OWN else f"With every step in {format}"
@@ -245,7 +247,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     return [
         Table(
             title="Known models",
-            rows=[line(part) for _, part in rows.groupby("model", sort=False)],
+            rows=[table_line(part) for _, part in rows.groupby("model", sort=False)],
             note="Class default: what the config class takes where a config names no eps. Where "
             "the source is the config class, the released eps was not read. A verdict of change "
             "names the eps recommended.",
@@ -253,7 +255,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     ]
 
 
-def line(part: pd.DataFrame) -> dict[str, Any]:
+def table_line(part: pd.DataFrame) -> dict[str, Any]:
     """A line of the table of models."""
     one = part.iloc[0]
     default = number(one["default"]) if one["default"] == one["default"] else "unknown"

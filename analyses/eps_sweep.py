@@ -37,8 +37,7 @@ words = {
     "eps exceeds the mean square": "outputs say more about eps than about the size of the row",
     "row lost, whatever eps is": "the sum of squares is past the format's largest value",
     "statistic": "the mean of squares of a row, and what eps is added to",
-    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
-    "rounds to none of these",
+    "lost row": charts.LOST_ROW,
 }
 
 
@@ -66,12 +65,12 @@ def _adds_in(name: str) -> Plan:
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """A map, or several of a few formats each: eps down, rms of the row across."""
-    rows = _told(rows)
+    rows = _with_effects(rows)
     names = list(rows["format"].unique())
-    found = []
+    maps = []
     for at in range(0, len(names), SHEET):
         part = rows[rows["format"].isin(names[at : at + SHEET])]
-        found.append(
+        maps.append(
             charts.tiles(
                 part, name=f"eps-by-rms{f'-{1 + at // SHEET}' if at else ''}", title=_title(part),
                 x="k", y="eps_text", panel="format", kind="kind", kinds=KINDS, text="text",
@@ -84,19 +83,19 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
                 "format's largest value.",
             )
         )  # fmt: skip
-    return found
+    return maps
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    rows = _told(rows)
-    said = [f"{_title(rows)}."]
+    rows = _with_effects(rows)
+    texts = [f"{_title(rows)}."]
     usual = rows[rows["eps"] == USUAL]
     ends = {
         str(name): power(part["k"].min())
         for name, part in usual[usual["kind"] == "absorbed"].groupby("format", sort=False)
     }
-    said.append(
+    texts.append(
         f"An eps of {number(USUAL)} changes no bit of rows whose rms is at least "
         f"{_by_format(ends)}: it is at most half an ulp of their mean square."
         if ends
@@ -104,16 +103,16 @@ def findings(rows: pd.DataFrame) -> list[str]:
     )
     for eps, part in rows[rows["format"] == rows["format"].iloc[0]].groupby("eps"):
         over = part[part["kind"] == "dominates"]
-        seen = part[part["kind"].isin(["shrinks", "dominates"])]
-        if eps >= USUAL and len(over) and len(seen):
-            last = seen.loc[seen["k"].idxmax()]
-            said.append(
+        visible = part[part["kind"].isin(["shrinks", "dominates"])]
+        if eps >= USUAL and len(over) and len(visible):
+            last = visible.loc[visible["k"].idxmax()]
+            texts.append(
                 f"Added in {part['format'].iloc[0]}, eps {_written(float(str(eps)))} exceeds the "
                 f"mean square of rows up to an rms of {power(over['k'].max())}, which shrink by "
                 f"{percent(over['shrinks'].min())} or more; it still takes "
                 f"{percent(last['shrinks'])} off rows of {power(last['k'])}."
             )
-    return said + _between(rows) + _lost(rows)
+    return texts + _between(rows) + _lost(rows)
 
 
 def _between(rows: pd.DataFrame) -> list[str]:
@@ -121,45 +120,45 @@ def _between(rows: pd.DataFrame) -> list[str]:
     fine = rows[_fine(rows)]
     counts = {name: int((fine["format"] == name).sum()) for name in rows["format"].unique()}
     each = len(rows) // len(counts)
-    told = {name: str(count or "none") for name, count in counts.items()}
-    said = (
+    marks = {name: str(count or "none") for name, count in counts.items()}
+    text = (
         f"Of {each} pairs of eps and rms, those in which eps counts and shrinks outputs by less "
-        f"than {VISIBLY}: {_by_format(told)}."
+        f"than {VISIBLY}: {_by_format(marks)}."
     )
-    return [said]
+    return [text]
 
 
 def _lost(rows: pd.DataFrame) -> list[str]:
     """Rows that an eps of 0 leaves to be divided by 0."""
     gone = rows[(rows["kind"] == "vanishes") & (rows["arithmetic_rows_inf"] > 0)]
-    told = {str(name): power(part["k"].max()) for name, part in gone.groupby("format", sort=False)}
-    said = (
+    marks = {str(name): power(part["k"].max()) for name, part in gone.groupby("format", sort=False)}
+    text = (
         f"Under an eps that is 0, rows whose squares are 0, too, are divided by 0: up to an rms of "
-        f"{_by_format(told)}."
+        f"{_by_format(marks)}."
     )
-    return [said] if told else []
+    return [text] if marks else []
 
 
 def _title(rows: pd.DataFrame) -> str:
     """In which format to add eps, and what becomes of it in the others."""
     zero = rows[rows["kind"] == "vanishes"].groupby("format", sort=False)["eps"].max()
-    told = [f"in {name} it is 0 up to {_written(eps)}" for name, eps in zero.items()]
+    parts = [f"in {name} it is 0 up to {_written(eps)}" for name, eps in zero.items()]
     every = list(rows["format"].unique())
     fine = {*zero.index, *rows[_fine(rows)]["format"]}
     either = [name for name in every if name not in fine]
-    told += (
+    parts += (
         [f"in {joined(either)} it does nothing or shrinks outputs by {VISIBLY} or more"]
         if either
         else []
     )
     good = [name for name in every if name in fine and name not in zero.index]
-    return f"Add eps in {joined(good)}: {joined(told) if told else 'it is 0 in none of these'}"
+    return f"Add eps in {joined(good)}: {joined(parts) if parts else 'it is 0 in none of these'}"
 
 
-def _by_format(told: dict[str, str]) -> str:
+def _by_format(marks: dict[str, str]) -> str:
     """What is so in which formats, those that share it together."""
     groups: dict[str, list[str]] = {}
-    for name, text in told.items():
+    for name, text in marks.items():
         groups.setdefault(text, []).append(name)
     return ", ".join(f"{text} in {joined(names)}" for text, names in groups.items())
 
@@ -169,7 +168,7 @@ def _fine(rows: pd.DataFrame) -> pd.Series[bool]:
     return (rows["kind"] == "") & (rows["arithmetic_rows_lost"] == 0)
 
 
-def _told(rows: pd.DataFrame) -> pd.DataFrame:
+def _with_effects(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with their place on the map, and what eps does there."""
     name = rows["plan_eps_format"]
     stored = [float(formats[n].round(eps)) for n, eps in zip(name, rows["eps"], strict=True)]

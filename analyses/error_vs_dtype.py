@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab import Sweep, formats, plans
 from precision_lab.report import charts
-from precision_lab.report.charts import at_most, joined, number, surviving
+from precision_lab.report.charts import LOST, at_most, joined, number, surviving
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,6 @@ LANES = {
     "all-low": "all in the format",
     IN_TURN.name: "all, summed in turn",
 }
-COUNTS = ["arithmetic_rows_lost", "rows"]
 TELLING = 0.1  # errors nearer than this to each other are the same to a reader
 OTHERWISE = 2.0
 SCALED = {"none": "", "per_tensor": "scaled "}
@@ -35,8 +34,7 @@ words = {
     "all, summed in turn": "the same, but sums add one element after the other",
     "scaled": "inputs times one power of two for the tensor, so that the format just holds the "
     "largest of them",
-    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
-    "rounds to none of these",
+    "lost row": charts.LOST_ROW,
 }
 NORMS = {"rms": "RMSNorm", "layer": "LayerNorm"}
 
@@ -60,13 +58,13 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
         where=rows["scale"].map(SCALED) + rows["format"], lane=rows["plan"].map(LANES)
     )
     near = {"rms": "", "layer": " The worst outputs lie near the mean, where x − mean cancels."}
-    found = []
+    chart_list = []
     for (norm, inputs), part in rows.groupby(["norm", "input"], sort=False):
         common: dict[str, Any] = {"by": "where", "series": "lane"}
-        found += [
+        chart_list += [
             charts.dots(
                 part, **common, name=f"error-in-ulp-{norm}-{inputs}",
-                title=_message(part, norm, inputs), lost=("arithmetic_rows_lost", "rows"),
+                title=_message(part, norm, inputs), lost=LOST,
                 value="arithmetic_ulp_p99", beside="arithmetic_ulp_max",
                 meaning=("99 % of outputs", "the worst"), bound="bound_ulp",
                 xlabel="error, ulp of the format", limits={"½ ulp: correctly rounded": 0.5},
@@ -89,12 +87,12 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
                 "largest element.",
             ),
         ]  # fmt: skip
-    return found
+    return chart_list
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    every, rows = rows, surviving(rows)
+    all_rows, rows = rows, surviving(rows)
     rms = rows[(rows["norm"] == "rms") & (rows["input"] == "normal")]
     within = _within(rms, "ulp_max")
     first = (
@@ -107,30 +105,25 @@ def findings(rows: pd.DataFrame) -> list[str]:
         f"step in the format and sums in pairs, {within['all-low']} ulp. The largest error above "
         f"is of sums in turn, whose late addends are small beside the sum."
     )
-    said = [first, second, *_lost(rows)]
+    texts = [first, second, *_lost(rows)]
     worst = rms[_narrow(rms)].groupby("plan")["arithmetic_ulp_max"].max()
     for (norm, inputs), part in rows.groupby(["norm", "input"], sort=False):
         mine = part[_narrow(part)].groupby("plan")["arithmetic_ulp_max"].max()
         # Other inputs are worth a sentence where they err otherwise.
         if (norm, inputs) != ("rms", "normal") and _differs(mine, worst):
-            said.append(f"{_message(part, norm, inputs)}.")
-    found = rms.groupby(["plan", "format", "scale"])
-    relative = found[["total_relative_rms"]].max()
-    ulp = found[["arithmetic_ulp_p99", "total_ulp_p99"]].max()
+            texts.append(f"{_message(part, norm, inputs)}.")
+    chart_list = rms.groupby(["plan", "format", "scale"])
+    relative = chart_list[["total_relative_rms"]].max()
+    ulp = chart_list[["arithmetic_ulp_p99", "total_ulp_p99"]].max()
     for name in [name for name in ("bfloat16", "float16") if name in set(rms["format"])]:
         alone, total = ulp.loc["late", name, "none"]
         if not math.isclose(alone, total, rel_tol=TELLING):
-            said.append(
+            texts.append(
                 f"RMSNorm in {name}, cast late, 99 % of outputs: the arithmetic errs by at most "
                 f"{at_most(alone)} ulp; with the rounding of the inputs it is {at_most(total)} ulp."
             )
-    said += _scaling(relative)
-    past = int(every["bound_exceeded"].sum())
-    said.append(
-        f"The bound proved beforehand held for {'all' if not past else f'all but {past}'} of "
-        f"{int(every['arithmetic_measured'].sum()):,} outputs."
-    )
-    return said
+    texts += _scaling(relative)
+    return [*texts, f"The bound proved beforehand {charts.bound_held(all_rows)}."]
 
 
 def _scaling(relative: pd.DataFrame) -> list[str]:
@@ -143,19 +136,20 @@ def _scaling(relative: pd.DataFrame) -> list[str]:
         name for name, row in both.iterrows()
         if math.isclose(row["none"], row["per_tensor"], rel_tol=TELLING)
     ]  # fmt: skip
-    said = [
+    texts = [
         f"In {name}, cast late, a scale for the tensor takes the relative error of rounding "
         f"inputs and arithmetic from {number(row['none'])} to {number(row['per_tensor'])}."
         for name, row in both.iterrows()
         if name not in same
     ]
-    kept = [f"{number(both.loc[name, 'per_tensor'])} in {name}" for name in same]
-    if kept:
-        said.append(
+    unchanged = [f"{number(both.loc[name, 'per_tensor'])} in {name}" for name in same]
+    if unchanged:
+        texts.append(
             f"A scale for the tensor is for inputs that leave the format's range. These do not: "
-            f"with it the relative error of storage and arithmetic, cast late, is {joined(kept)}."
+            "with it the relative error of storage and arithmetic, cast late, is "
+            f"{joined(unchanged)}."
         )
-    return said
+    return texts
 
 
 def _differs(one: pd.Series[float], other: pd.Series[float]) -> bool:
@@ -167,22 +161,22 @@ def _differs(one: pd.Series[float], other: pd.Series[float]) -> bool:
 def _lost(rows: pd.DataFrame) -> list[str]:
     """Which formats lose rows: with normal inputs, and which others do with other inputs."""
     hit = rows.assign(where=rows["scale"].map(SCALED) + rows["format"])
-    said = []
+    texts = []
     for plan, lane in LANES.items():
         known: set[str] = set()
         for inputs, part in hit[hit["plan"] == plan].groupby("input", sort=False):
-            counts = part.groupby("where", sort=False)[COUNTS].sum()
+            counts = part.groupby("where", sort=False)[list(LOST)].sum()
             counts = counts[(counts["arithmetic_rows_lost"] > 0) & ~counts.index.isin(known)]
-            told = [
+            clauses = [
                 f"{where} ({'all' if lost == of else f'{lost} of {of}'})"
                 for where, (lost, of) in counts.iterrows()
             ]
-            if told:
+            if clauses:
                 start = f"{lane.capitalize()}, rows of {inputs} inputs are lost"
                 more = " besides" if known else ""
-                said.append(f"{start}{more} in {joined(told)}.")
+                texts.append(f"{start}{more} in {joined(clauses)}.")
             known |= set(counts.index)
-    return said
+    return texts
 
 
 def _message(rows: pd.DataFrame, norm: str, inputs: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from precision_lab import Sweep, captured, plans
 from precision_lab.plan import DEFINITION, FORMAT_SWITCHES
 from precision_lab.report import Cell, Table, charts
-from precision_lab.report.charts import at_most, joined, number, surviving
+from precision_lab.report.charts import LOST, at_most, joined, number, surviving
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,11 +44,9 @@ words = {
     "kind",
     "different outputs": "outputs that are not the same in every bit of every row",
     "statistic": "the mean of squares (RMSNorm) or the mean and the variance (LayerNorm) of a row",
-    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
-    "rounds to none of these",
+    "lost row": charts.LOST_ROW,
 }
 LETTERS = 26
-LOST = ("arithmetic_rows_lost", "rows")
 ERROR, WORST = "arithmetic_ulp_p99", "arithmetic_ulp_max"
 RELATIVE, OUTPUT = "arithmetic_relative_max", "output_format"
 DEFINED = "a definition"
@@ -80,17 +78,12 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    every, rows = rows, _placed(rows)
+    all_rows, rows = rows, _placed(rows)
     first = rows[(rows["norm"] == rows["norm"].iloc[0]) & (rows["format"] == HALVES[0])]
-    said = [f"{_message(first)}; {_usual(first)}."]
-    said += [_worst(part) for _, part in rows.groupby("norm", sort=False)]
-    said += _losses(rows) + _wider(every)
-    past = int(every["bound_exceeded"].sum())
-    said.append(
-        f"The bound proved beforehand held for {'all' if not past else f'all but {past}'} of "
-        f"{int(every['arithmetic_measured'].sum()):,} outputs."
-    )
-    return said
+    texts = [f"{_message(first)}; {_usual(first)}."]
+    texts += [_worst(part) for _, part in rows.groupby("norm", sort=False)]
+    texts += _losses(rows) + _wider(all_rows)
+    return [*texts, f"The bound proved beforehand {charts.bound_held(all_rows)}."]
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
@@ -122,71 +115,73 @@ def _line(mine: pd.DataFrame) -> dict[str, Cell]:
 
 def _message(part: pd.DataFrame) -> str:
     """How many implementations there are, and how many outputs."""
-    made = part[part["known"] != DEFINED]
+    known = part[part["known"] != DEFINED]
     return (
-        f"{_where(part)}: {made['plan'].nunique()} implementations give {made['bits'].nunique()} "
+        f"{_where(part)}: {known['plan'].nunique()} implementations give {known['bits'].nunique()} "
         "different outputs"
     )
 
 
 def _usual(part: pd.DataFrame) -> str:
     """What is usual for each cast."""
-    made = part[part["known"] != DEFINED]
-    errors = made.groupby(["kind", "plan"], sort=False)[ERROR].max().dropna()
+    known = part[part["known"] != DEFINED]
+    errors = known.groupby(["kind", "plan"], sort=False)[ERROR].max().dropna()
     usual = errors.groupby("kind", sort=False).median()
-    told = joined(f"{at_most(error)} ulp {CASTS[str(cast)]}" for cast, error in usual.items())
-    return f"the usual error is {told}"
+    clauses = joined(f"{at_most(error)} ulp {CASTS[str(cast)]}" for cast, error in usual.items())
+    return f"the usual error is {clauses}"
 
 
 def _worst(part: pd.DataFrame) -> str:
     """How many outputs a norm has in each format, and the worst error of each cast."""
-    made = part[part["known"] != DEFINED]
+    known = part[part["known"] != DEFINED]
     counts = joined(
-        f"{mine['bits'].nunique()} in {name}" for name, mine in made.groupby("format", sort=False)
+        f"{mine['bits'].nunique()} in {name}" for name, mine in known.groupby("format", sort=False)
     )
-    told = []
-    for cast, mine in made.groupby("kind", sort=False):
+    clauses = []
+    for cast, mine in known.groupby("kind", sort=False):
         errors = mine.groupby("plan", sort=False)[WORST].max().dropna()
         if len(errors):
-            told.append(f"{number(errors.max())} ulp {CASTS[str(cast)]} ({errors.idxmax()})")
+            clauses.append(f"{number(errors.max())} ulp {CASTS[str(cast)]} ({errors.idxmax()})")
     return (
         f"Different outputs of {NORMS[part['norm'].iloc[0]][0]}: {counts}; the worst error is "
-        f"{joined(told)}."
+        f"{joined(clauses)}."
     )
 
 
 def _losses(rows: pd.DataFrame) -> list[str]:
     """Which implementations lose rows, if any does."""
-    told = []
+    clauses = []
     for _, part in rows.groupby(["norm", "format"], sort=False):
         counts = part.groupby("plan", sort=False)[list(LOST)].sum()
-        told += [
+        clauses += [
             f"{lost} of {of} rows of {_where(part)} by {joined(mine.index)}"
             for (lost, of), mine in counts.groupby(list(LOST), sort=False)
             if lost
         ]
-    return [f"Lost are {'; '.join(told)}."] if told else []
+    return [f"Lost are {'; '.join(clauses)}."] if clauses else []
 
 
-def _wider(every: pd.DataFrame) -> list[str]:
+def _wider(all_rows: pd.DataFrame) -> list[str]:
     """Who leaves outputs in another format than that of the inputs, and how near they are."""
-    every = surviving(every[every["format"] == HALVES[0]])
-    wide = every[_other(every)]
+    all_rows = surviving(all_rows[all_rows["format"] == HALVES[0]])
+    wide = all_rows[_other(all_rows)]
     if wide.empty:
         return []
-    told = []
+    clauses = []
     for norm, part in wide.groupby("norm", sort=False):
-        late = every.loc[(every["norm"] == norm) & (every["plan"] == "late"), RELATIVE].max()
-        told.append(
+        late = all_rows.loc[
+            (all_rows["norm"] == norm) & (all_rows["plan"] == "late"), RELATIVE
+        ].max()
+        clauses.append(
             f"{joined(part['plan'].unique())} ({at_most(part[RELATIVE].max())}; late "
             f"{at_most(late)})"
         )
     formats = joined(wide[OUTPUT].unique())
-    said = (
-        f"Not in the figures, for they write {formats} whatever comes in: {'; '.join(told)}, "
+    text = (
+        f"Not in the figures, for they write {formats} whatever comes in: {'; '.join(clauses)}, "
         f"relative error of the worst output of inputs in {HALVES[0]}."
     )
-    return [said]
+    return [text]
 
 
 def _other(rows: pd.DataFrame) -> pd.Series[bool]:

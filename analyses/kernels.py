@@ -34,16 +34,18 @@ words = {
 
 def measure(progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
     """A verdict and the nearest plan of each library's norm, in each format that it takes."""
-    found: list[dict[str, Any]] = []
+    verdicts: list[dict[str, Any]] = []
     total = sum(len(row.formats) for row in installed.values())
     progress(0, total)
     for row in installed.values():
-        told = {"kernel": row.name, "package": row.package, "norm": row.norm}
+        kernel_columns = {"kernel": row.name, "package": row.package, "norm": row.norm}
         try:
             kernel = row.make()
         except ImportError as error:
-            found.append({**told, **nothing(), "sentence": f"{ABSENT}: {error}"})
-            progress(len(found), total)
+            verdicts.append(
+                {**kernel_columns, **absent_columns(), "sentence": f"{ABSENT}: {error}"}
+            )
+            progress(len(verdicts), total)
             continue
         for format in row.formats:
             offset = row.weight_offset
@@ -51,9 +53,9 @@ def measure(progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
                 kernel, norm=row.norm, format=format, weight_offset=offset, name=row.name
             )
             best = identify(kernel, norm=row.norm, format=format, weight_offset=offset)[0]
-            found.append(
+            verdicts.append(
                 {
-                    **told,
+                    **kernel_columns,
                     "format": format,
                     "status": "sound" if verdict.passed else "not sound",
                     "schedule": verdict.schedule or "",
@@ -66,11 +68,11 @@ def measure(progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
                     "sentence": verdict.sentence,
                 }
             )
-            progress(len(found), total)
-    return found
+            progress(len(verdicts), total)
+    return verdicts
 
 
-def nothing() -> dict[str, Any]:
+def absent_columns() -> dict[str, Any]:
     """The columns of a library that is not there."""
     texts = ("format", "schedule", "plan", "nearest", "unsupported", "notes")
     return {**dict.fromkeys(texts, ""), "status": ABSENT, "share": float("nan"), "outputs": 0}
@@ -78,16 +80,16 @@ def nothing() -> dict[str, Any]:
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """A table of kernels and formats: the share that the nearest plan gives."""
-    there = rows[rows["status"] != ABSENT]
-    drawn = there.assign(
-        title=there["norm"].map(NORMS),
-        faulty=there["status"] == "not sound",
-        column=there["format"],
+    ran = rows[rows["status"] != ABSENT]
+    drawn = ran.assign(
+        title=ran["norm"].map(NORMS),
+        faulty=ran["status"] == "not sound",
+        column=ran["format"],
     )
     return [
         charts.shares(
             drawn, name="plans", x="column", y="kernel", panel="title", value="share",
-            told=percent, lost=("faulty", "not sound"), title=identified(rows),
+            lost=("faulty", "not sound"), title=plan_count(rows),
             caption="The share of outputs that the nearest plan gives, bit for bit; 100 %: a plan "
             "is the kernel's own, and the table below names it. A blank: the library has no such "
             "kernel.",
@@ -97,48 +99,48 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    there = rows[rows["status"] != ABSENT]
-    wrong = there[there["status"] == "not sound"]
-    sound = int((there["status"] == "sound").sum())
+    ran = rows[rows["status"] != ABSENT]
+    wrong = ran[ran["status"] == "not sound"]
+    sound = int((ran["status"] == "sound").sum())
     first = (
-        f"{sound} of {len(there)} kernels of installed libraries, counted by format, are sound on "
-        f"{int(there['outputs'].sum()):,} outputs; {identified(rows)}."
+        f"{sound} of {len(ran)} kernels of installed libraries, counted by format, are sound on "
+        f"{int(ran['outputs'].sum()):,} outputs; {plan_count(rows)}."
     )
-    said = [first]
-    said += [str(sentence) for sentence in wrong["sentence"]]
+    texts = [first]
+    texts += [str(sentence) for sentence in wrong["sentence"]]
     once = wrong[wrong["nearest"].str.contains("statistic=one_pass")]
     for kernel, part in once.groupby("kernel", sort=False):
-        said.append(
+        texts.append(
             f"{kernel} in {joined(part['format'])}, {len(part)} of those not sound: the nearest"
             " plan takes the variance in one pass."
         )
-    for schedule, part in there[there["status"] == "sound"].groupby("schedule", sort=False):
+    for schedule, part in ran[ran["status"] == "sound"].groupby("schedule", sort=False):
         listed = "; ".join(
             f"{kernel} in {joined(mine['format'])}"
             for kernel, mine in part.groupby("kernel", sort=False)
         )
-        said.append(f"Explained by {schedule}, {len(part)}: {listed}.")
-    for note, part in there[there["notes"] != ""].groupby("notes", sort=False):
+        texts.append(f"Explained by {schedule}, {len(part)}: {listed}.")
+    for note, part in ran[ran["notes"] != ""].groupby("notes", sort=False):
         listed = joined(f"{one.kernel} in {one.format}" for one in part.itertuples())
-        said.append(f"{len(part)} of {len(there)}, {listed}: {str(note).removesuffix('.')}.")
+        texts.append(f"{len(part)} of {len(ran)}, {listed}: {str(note).removesuffix('.')}.")
     gone = rows[rows["status"] == ABSENT]["kernel"]
     if len(gone):
-        said.append(f"Not installed where this was measured, {len(gone)}: {joined(gone)}.")
-    return said
+        texts.append(f"Not installed where this was measured, {len(gone)}: {joined(gone)}.")
+    return texts
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """Every kernel and format with its verdict."""
     return [
         Table(
-            title="Verdicts", rows=[line(row) for row in rows.to_dict("records")],
+            title="Verdicts", rows=[table_line(row) for row in rows.to_dict("records")],
             note="All probes, two eps, rows of 1 to 16,385 elements. A plan is named where its "
             "emulation gives every output of the identifying calls.",
         )
     ]  # fmt: skip
 
 
-def line(row: Any) -> dict[str, Any]:
+def table_line(row: Any) -> dict[str, Any]:
     """A line of the table."""
     near = f"{row['nearest']} ({percent(row['share'])})" if row["nearest"] else ""
     return {
@@ -151,7 +153,7 @@ def line(row: Any) -> dict[str, Any]:
     }
 
 
-def identified(rows: pd.DataFrame) -> str:
+def plan_count(rows: pd.DataFrame) -> str:
     """How many follow a plan bit for bit."""
-    there = rows[rows["status"] != ABSENT]
-    return f"{int((there['plan'] != '').sum())} of {len(there)} follow a known plan bit for bit"
+    ran = rows[rows["status"] != ABSENT]
+    return f"{int((ran['plan'] != '').sum())} of {len(ran)} follow a known plan bit for bit"

@@ -26,12 +26,12 @@ words = {
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """A table of kernels and formats: the share that the nearest plan gives."""
-    ran = there(rows)
+    ran = kernels_run(rows)
     drawn = ran.assign(title=ran["norm"].map(NORMS), faulty=ran["status"] == "not sound")
     return [
         charts.shares(
             drawn, name="plans", x="format", y="kernel", panel="title", value="share",
-            told=percent, lost=("faulty", "not sound"), title=f"{counted(ran)}, {device(rows)}",
+            lost=("faulty", "not sound"), title=f"{plan_count(ran)}, {device(rows)}",
             caption="The share of outputs that the nearest plan gives, bit for bit; 100 %: a plan "
             "is the kernel's own, and the table below names it.",
         )
@@ -40,48 +40,48 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """Where it ran and what came out, the headline first."""
-    ran = there(rows)
+    ran = kernels_run(rows)
     where = f"{device(rows)}, on {rows['day'].iloc[0]}"
     first = (
         f"{int((ran['status'] == 'sound').sum())} of {len(ran)} kernels of torch, counted by"
-        f" format, are sound {where}, on {int(ran['outputs'].sum()):,} outputs; {counted(ran)}."
+        f" format, are sound {where}, on {int(ran['outputs'].sum()):,} outputs; {plan_count(ran)}."
     )
     if rows["kind"].iloc[0] != "cuda":
         first = f"Not run on a GPU yet. {first}"
-    said = [first]
-    said += [f"{one.why.removesuffix('.')}." for one in ran.itertuples() if one.why]
+    texts = [first]
+    texts += [f"{one.why.removesuffix('.')}." for one in ran.itertuples() if one.why]
     lost = rows[rows["status"] == ABSENT]
     for why, part in lost.groupby("why", sort=False):
         listed = joined(f"{one.kernel} in {one.format}" for one in part.itertuples())
-        said.append(f"Not run, {len(part)}: {listed} ({why}).")
+        texts.append(f"Not run, {len(part)}: {listed} ({why}).")
     casts = rows[rows["part"] == "cast"]
     right = casts[casts["status"] == "right"]
     policies = [name for name in ("ieee", "saturate") if len(right) and not right[name].any()]
     named = f", all under the policy {' and '.join(policies)}" if policies else ""
-    said.append(
+    texts.append(
         f"{len(right)} of {len(casts)} casts to fp8 are correctly rounded on all"
         f" {int(casts['compared'].sum()):,} values compared{named}."
     )
-    return said
+    return texts
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
     """Every kernel and format with its verdict, and the casts."""
-    parts = {part: own.to_dict("records") for part, own in rows.groupby("part", sort=False)}
+    parts = {part: lines.to_dict("records") for part, lines in rows.groupby("part", sort=False)}
     return [
         Table(
-            title="Verdicts", rows=[line(row) for row in parts.get("kernel", [])],
+            title="Verdicts", rows=[kernel_line(row) for row in parts.get("kernel", [])],
             note="A plan is named where its emulation gives every output of the identifying calls.",
         ),
         Table(
-            title="Casts to fp8", rows=[cast(row) for row in parts.get("cast", [])],
+            title="Casts to fp8", rows=[cast_line(row) for row in parts.get("cast", [])],
             note="Values that are not the correctly rounded one, under either policy: a cast is "
             "right where one of both is 0.",
         ),
     ]  # fmt: skip
 
 
-def line(row: Any) -> dict[str, Any]:
+def kernel_line(row: Any) -> dict[str, Any]:
     """A line of the table of kernels."""
     plans = row["plan"].split(", ")
     plan = ", ".join(plans[:SHOWN]) + (" …" if len(plans) > SHOWN else "")
@@ -96,14 +96,14 @@ def line(row: Any) -> dict[str, Any]:
     }
 
 
-def cast(row: Any) -> dict[str, Any]:
+def cast_line(row: Any) -> dict[str, Any]:
     """A line of the table of casts."""
     numbers = {name: int(row[name]) for name in ("compared", "ieee", "saturate")}
     return {"from": Cell(row["format"]), "cast": Cell(row["kernel"]), **numbers,
             "verdict": Cell(row["status"])}  # fmt: skip
 
 
-def there(rows: pd.DataFrame) -> pd.DataFrame:
+def kernels_run(rows: pd.DataFrame) -> pd.DataFrame:
     """The kernels that ran."""
     return rows[(rows["part"] == "kernel") & (rows["status"] != ABSENT)]
 
@@ -114,6 +114,6 @@ def device(rows: pd.DataFrame) -> str:
     return f"on {one['device']}" if one["kind"] == "cuda" else f"on the CPU ({one['device']})"
 
 
-def counted(ran: pd.DataFrame) -> str:
+def plan_count(ran: pd.DataFrame) -> str:
     """How many follow a plan bit for bit."""
     return f"{int((ran['plan'] != '').sum())} of {len(ran)} follow a known plan bit for bit"

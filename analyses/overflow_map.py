@@ -49,7 +49,7 @@ def sweep(*, full: bool) -> Sweep:
 
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """A map for each norm: input scale across, plans down, a block a format."""
-    rows = _lost(rows)
+    rows = _with_losses(rows)
     largest = rows["format"].map(lambda name: formats[name].largest)
     rows = rows.assign(
         lane=rows["plan"].map(LANES),
@@ -80,48 +80,48 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
 
 def _title(rows: pd.DataFrame) -> str:
     """The message of the map in one short sentence."""
-    low, scaled, late = (_told(_kept(rows, "float16", plan), rows) for plan in LANES)
+    low, scaled, late = (_range_text(_kept_range(rows, "float16", plan), rows) for plan in LANES)
     rest = late if late == scaled else f"{scaled} and {late}"
     return f"float16 keeps every row {low}; pre-scaled or with a float32 statistic, {rest}"
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
-    rows = _lost(rows[rows["norm"] == "rms"])
-    half = {plan: _told(_kept(rows, "float16", plan), rows) for plan in LANES}
-    wide = _told(_kept(rows, "bfloat16", "all-low"), rows)
+    rows = _with_losses(rows[rows["norm"] == "rms"])
+    half = {plan: _range_text(_kept_range(rows, "float16", plan), rows) for plan in LANES}
+    wide = _range_text(_kept_range(rows, "bfloat16", "all-low"), rows)
     first = (
         f"With every step in float16 RMSNorm keeps every row {half['all-low']} (standard deviation "
         f"of the inputs); with a float32 statistic {half['late']}; with every step in bfloat16 "
         f"{wide}."
     )
-    said = [first]
+    texts = [first]
     for name in rows["format"].unique():
         mine = rows[rows["format"] == name]
-        low, scaled, late = (_kept(rows, name, plan) for plan in LANES)
-        rest = f"{_told(late, rows)} with a float32 statistic"
-        rest += "" if late == scaled else f", {_told(scaled, rows)} if pre-scaled"
+        low, scaled, late = (_kept_range(rows, name, plan) for plan in LANES)
+        rest = f"{_range_text(late, rows)} with a float32 statistic"
+        rest += "" if late == scaled else f", {_range_text(scaled, rows)} if pre-scaled"
         if low == scaled == late:
             if mine["lost"].any():
-                said.append(f"{name} keeps every row {_told(late, rows)}, in each plan.")
+                texts.append(f"{name} keeps every row {_range_text(late, rows)}, in each plan.")
         else:
-            said.append(
-                f"{name} keeps every row {_told(low, rows)} with every step in it, {rest}. "
-                f"Arithmetic in it makes rows {_became(mine, low)}."
+            texts.append(
+                f"{name} keeps every row {_range_text(low, rows)} with every step in it, {rest}. "
+                f"Arithmetic in it makes rows {_losses_text(mine, low)}."
             )
-    return said + _storage(rows) + _eps(rows)
+    return texts + _storage(rows) + _eps(rows)
 
 
 def _eps(rows: pd.DataFrame) -> list[str]:
     """Where every step in a format in which eps is 0 makes small rows NaN."""
     small = rows[(rows["plan"] == "all-low") & (rows["k"] < 0) & (rows["nan"] > 0)]
     gone = [name for name in small["format"].unique() if formats[name].round(EPS) == 0]
-    told = [f"{power(small.loc[small['format'] == name, 'k'].max())} in {name}" for name in gone]
-    if not told:
+    clauses = [f"{power(small.loc[small['format'] == name, 'k'].max())} in {name}" for name in gone]
+    if not clauses:
         return []
     first = (
         f"Where eps {number(EPS)} is 0 in the format, a row whose squares round to zeros is "
-        f"divided by 0 and becomes NaN: from {joined(told)} down."
+        f"divided by 0 and becomes NaN: from {joined(clauses)} down."
     )
     return [first]
 
@@ -129,27 +129,29 @@ def _eps(rows: pd.DataFrame) -> list[str]:
 def _storage(rows: pd.DataFrame) -> list[str]:
     """What storing the inputs loses, whatever the arithmetic does after it."""
     late = rows[(rows["plan"] == "late") & rows["lost"] & (rows["arithmetic_rows_lost"] == 0)]
-    told = []
+    clauses = []
     for name, mine in late.groupby("format", sort=False):
         ends = [
-            f"{_told((part['k'].min(), part['k'].max()), rows)} "
+            f"{_range_text((part['k'].min(), part['k'].max()), rows)} "
             f"({joined(word for kind, word in KINDS.items() if part[kind].any())})"
             for part in (mine[mine["k"] < 0], mine[mine["k"] > 0])
             if len(part)
         ]
-        told.append(f"in {name} {' and '.join(ends)}")
+        clauses.append(f"in {name} {' and '.join(ends)}")
     return (
-        [f"Storing inputs loses rows that no plan brings back: {'; '.join(told)}."] if told else []
+        [f"Storing inputs loses rows that no plan brings back: {'; '.join(clauses)}."]
+        if clauses
+        else []
     )
 
 
-def _became(rows: pd.DataFrame, kept: tuple[int, int] | None) -> str:
+def _losses_text(rows: pd.DataFrame, ends: tuple[int, int] | None) -> str:
     """What becomes of rows that every step in the format loses, below and above what it keeps."""
     spent = rows[(rows["plan"] == "all-low") & (rows["arithmetic_rows_lost"] > 0)]
     sides = {"": spent}
-    if kept:
-        sides = {" below that": spent[spent["k"] < kept[0]]}
-        sides |= {" above that": spent[spent["k"] > kept[1]]}
+    if ends:
+        sides = {" below that": spent[spent["k"] < ends[0]]}
+        sides |= {" above that": spent[spent["k"] > ends[1]]}
     kinds = {
         where: joined(word for kind, word in KINDS.items() if part[kind].any())
         for where, part in sides.items()
@@ -160,7 +162,7 @@ def _became(rows: pd.DataFrame, kept: tuple[int, int] | None) -> str:
     return " and ".join(f"{what}{where}" for where, what in kinds.items()) or "none"
 
 
-def _kept(rows: pd.DataFrame, name: str, plan: str) -> tuple[int, int] | None:
+def _kept_range(rows: pd.DataFrame, name: str, plan: str) -> tuple[int, int] | None:
     """The ends of the run of standard deviations at or next to 1 at which no row is lost."""
     mine = rows[(rows["plan"] == plan) & (rows["format"] == name)].sort_values("k")
     # Far below 1 the exact norm is all zeros, too, and nothing is lost: that is another run.
@@ -172,7 +174,7 @@ def _kept(rows: pd.DataFrame, name: str, plan: str) -> tuple[int, int] | None:
     return (near[0], near[-1]) if near else None
 
 
-def _told(ends: tuple[int, int] | None, rows: pd.DataFrame) -> str:
+def _range_text(ends: tuple[int, int] | None, rows: pd.DataFrame) -> str:
     """A run in words; where it ends with the scales measured, that is no end of its own."""
     if ends is None:
         return "at no scale measured"
@@ -187,7 +189,7 @@ def _told(ends: tuple[int, int] | None, rows: pd.DataFrame) -> str:
     return f"up to {high}" if ends[0] == first else f"from {low} to {high}"
 
 
-def _lost(rows: pd.DataFrame) -> pd.DataFrame:
+def _with_losses(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with their place on the map and the shares of what they lost."""
     scale = rows["parameter_scale"].map(math.log2).round().astype(int)
     shares = {kind: rows[f"total_rows_{kind}"] / rows["rows"] for kind in KINDS}

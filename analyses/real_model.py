@@ -10,7 +10,7 @@ import pandas as pd
 
 from precision_lab import Sweep, captured, formats, plans, recommend_eps
 from precision_lab.report import Cell, Table, charts, shrink_chart
-from precision_lab.report.charts import at_most, joined, listed, number, surviving
+from precision_lab.report.charts import LOST, at_most, joined, listed, number, surviving
 
 if TYPE_CHECKING:
     from precision_lab import EpsAdvice
@@ -40,10 +40,8 @@ words = {
     "scaled": "inputs times one power of two for the tensor, so that the format just holds the "
     "largest of them",
     "statistic": "the mean of squares (RMSNorm) or the mean and the variance (LayerNorm) of a row",
-    "lost row": "one that came out with infinity or NaN, or as zeros alone, though the exact norm "
-    "rounds to none of these",
+    "lost row": charts.LOST_ROW,
 }
-LOST = ("arithmetic_rows_lost", "rows")
 HALVES = ["float16", "bfloat16"]
 KINDS = {"inf": "inf", "NaN": "nan", "zero": "zero"}
 # Models as they are packaged, as they are named, and the plan of their own code.
@@ -68,12 +66,12 @@ def sweep(*, full: bool) -> list[Sweep]:
 def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     """Overflow and error over SmolLM2's layers; both models plan by plan; MiniLM's eps."""
     smollm2, minilm, _ = _parts(surviving(rows))
-    own = smollm2[~smollm2["plan"].isin(LIBRARIES)]
+    own_plan = smollm2[~smollm2["plan"].isin(LIBRARIES)]
     edge = formats["float16"].overflow_edge ** 0.5
     eps = minilm["eps"].min()
     gone = [name for name in rows["format"].unique() if formats[name].round(eps) == 0]
     hit, spared, wide = _overflowing(smollm2)
-    held = pd.DataFrame(
+    ranges = pd.DataFrame(
         [
             {"format": name, "smallest": row.smallest, "tiny": row.tiny, "largest": row.largest}
             for name, row in formats.items()
@@ -94,7 +92,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
             "All but the sums was measured in 16 bits only.",
         ),
         charts.lines(
-            own, name="error-by-layer", xlabel="layer", ylabel="worst error, ulp", x="at",
+            own_plan, name="error-by-layer", xlabel="layer", ylabel="worst error, ulp", x="at",
             y="arithmetic_ulp_max", series="lane", panel="where", bound="bound_ulp",
             lost=LOST,
             title="SmolLM2-135M: how wrong is the worst output of each layer's norms?",
@@ -105,7 +103,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
         ),
         charts.dots(
             smollm2[smollm2["format"].isin(HALVES)], name="smollm2", by="where", series="lane",
-            title=_spent(smollm2, briefly=True), value="arithmetic_ulp_p99", lost=LOST,
+            title=_losing_norms(smollm2, briefly=True), value="arithmetic_ulp_p99", lost=LOST,
             beside="arithmetic_ulp_max", meaning=("99 % of outputs", "the worst"),
             xlabel="error, ulp of the format", limits={"½ ulp: correctly rounded": 0.5},
             caption="Error against the exact norm of the inputs as stored, the largest of all 61 "
@@ -121,7 +119,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
             "The worst outputs are those that bias and value cancel in.",
         ),
         charts.ranges(
-            held, name="eps", by="format", smallest="smallest", normal="tiny", largest="largest",
+            ranges, name="eps", by="format", smallest="smallest", normal="tiny", largest="largest",
             title=f"MiniLM's eps {number(eps)} is 0 in {joined(gone)}", xlabel="magnitude",
             limits={f"eps {number(eps)}": eps},
             caption="What each format can hold, its subnormal values drawn thin. Left of the bar "
@@ -144,22 +142,22 @@ def findings(rows: pd.DataFrame) -> list[str]:
         f"Squares taken in float16 overflow in {_places(hit)} of SmolLM2-135M, not in "
         f"{_places(spared)}; with a float32 statistic they overflow in {_places(wide)}."
     )
-    said = [first]
+    texts = [first]
     parts = (("smollm2", smollm2), ("minilm", minilm))
     for model, part in parts:
         name = MODELS[model][0]
-        said += [_losses(name, part), _errors(name, part)]
-    said += [f"{_spent(smollm2)}.", *_libraries(smollm2, minilm)]
+        texts += [_losses(name, part), _errors(name, part)]
+    texts += [f"{_losing_norms(smollm2)}.", *_libraries(smollm2, minilm)]
     for name, part in padding.groupby("format", sort=False):
         nan = part.groupby("plan")["arithmetic_rows_nan"].sum()
         if nan.any():
             stored = number(float(formats[str(name)].round(eps)))
-            said.append(
+            texts.append(
                 f"MiniLM's eps {number(eps)} is {stored} in {name}: of {part['rows'].max()} rows "
                 f"of padding {nan['all-low']} become NaN with every step in it, {nan['late']} with "
                 f"a float32 statistic."
             )
-    return [*said, *(_kept(model, rows) for model, rows in parts)]
+    return [*texts, *(_eps_kept(model, rows) for model, rows in parts)]
 
 
 @cache
@@ -168,27 +166,29 @@ def advice(model: str, format: str, plan: str) -> EpsAdvice:
     return recommend_eps(model, format=format, plan=plan)
 
 
-def _kept(model: str, rows: pd.DataFrame) -> str:
+def _eps_kept(model: str, rows: pd.DataFrame) -> str:
     """Whether a model may keep its eps in float16, beside the rows it was seen to lose there."""
-    name, own = MODELS[model]
+    name, own_plan = MODELS[model]
     half = rows[(rows["format"] == "float16") & (rows["scale"] == "none")]
-    told = []
-    for plan in (own, "all-low"):
-        found = advice(model, "float16", plan)
-        ends = f", safe: {_ends(found)}" if found.interval else ""
+    clauses = []
+    for plan in (own_plan, "all-low"):
+        advised = advice(model, "float16", plan)
+        ends = f", safe: {_ends(advised)}" if advised.interval else ""
         mine = half[half["plan"] == plan]
         lost, of = mine[LOST[0]].sum(), mine[LOST[1]].sum()
-        told.append(f"{plan} {found.verdict} ({found.reason}{ends}; {lost} of {of} rows lost)")
-    return f"{name}'s eps in float16: {'; '.join(told)}."
+        clauses.append(
+            f"{plan} {advised.verdict} ({advised.reason}{ends}; {lost} of {of} rows lost)"
+        )
+    return f"{name}'s eps in float16: {'; '.join(clauses)}."
 
 
 def tables(_: pd.DataFrame) -> list[Table]:
     """Which eps is right for each model, by format and plan."""
-    found = [
+    advised = [
         (name, advice(model, format, plan))
-        for model, (name, own) in MODELS.items()
+        for model, (name, own_plan) in MODELS.items()
         for format in HALVES
-        for plan in (own, "all-low")
+        for plan in (own_plan, "all-low")
     ]
     lines = [
         {
@@ -197,7 +197,7 @@ def tables(_: pd.DataFrame) -> list[Table]:
             "why": Cell(one.reason, "wide"),
             "recommended": "none" if one.recommended is None else number(one.recommended),
         }
-        for name, one in found
+        for name, one in advised
     ]  # fmt: skip
     return [
         Table(
@@ -208,8 +208,8 @@ def tables(_: pd.DataFrame) -> list[Table]:
     ]  # fmt: skip
 
 
-def _ends(found: EpsAdvice) -> str:
-    return "none" if not found.interval else f"{' to '.join(map(number, found.interval))}"
+def _ends(advised: EpsAdvice) -> str:
+    return "none" if not advised.interval else f"{' to '.join(map(number, advised.interval))}"
 
 
 def _losses(name: str, rows: pd.DataFrame) -> str:
@@ -227,37 +227,39 @@ def _errors(name: str, rows: pd.DataFrame) -> str:
     """What 99 % of outputs of each norm stay within, for the norms that lose no row."""
     worst = rows.groupby(["plan", "where"], sort=False)["arithmetic_ulp_p99"].max()
     low = rows[rows["plan"] == "all-low"]
-    told = []
+    clauses = []
     for where, part in low.groupby("where", sort=False):
-        whole, norms = int((part[LOST[0]] == 0).sum()), len(part)
-        if not whole:
-            told.append(f"in {where} each of its {norms} norms loses rows")
+        complete, norms = int((part[LOST[0]] == 0).sum()), len(part)
+        if not complete:
+            clauses.append(f"in {where} each of its {norms} norms loses rows")
         else:
-            some = "" if whole == norms else f" in the {whole} of {norms} norms that lose no row"
-            told.append(f"{at_most(worst['all-low', where])} in {where}{some}")
+            some = (
+                "" if complete == norms else f" in the {complete} of {norms} norms that lose no row"
+            )
+            clauses.append(f"{at_most(worst['all-low', where])} in {where}{some}")
     return (
         f"In each norm of {name} 99 % of outputs are within {at_most(worst['late'].max())} ulp "
         f"when cast late, {at_most(worst['early'].max())} when cast early; with every step in the "
-        f"format, {joined(told)}."
+        f"format, {joined(clauses)}."
     )
 
 
-def _spent(smollm2: pd.DataFrame, *, briefly: bool = False) -> str:
+def _losing_norms(smollm2: pd.DataFrame, *, briefly: bool = False) -> str:
     """In how many norms each plan loses rows in float16."""
     half = smollm2[smollm2["format"] == "float16"].assign(hit=lambda rows: rows[LOST[0]] > 0)
     counts = half.groupby("lane", sort=False)["hit"].sum()
-    told = [
+    clauses = [
         f"in {count or 'none'} by {_quoted(mine.index) if count or not briefly else 'others'}"
         for count, mine in counts.groupby(-counts, sort=True)
         for count in [-int(count)]
     ]
     norms = half["layer"].nunique()
-    return f"Of SmolLM2's {norms} norms in float16 rows are lost {'; '.join(told)}"
+    return f"Of SmolLM2's {norms} norms in float16 rows are lost {'; '.join(clauses)}"
 
 
 def _libraries(*models: pd.DataFrame) -> list[str]:
     """How far the largest errors of libraries' plans are from those of the plain plans."""
-    told = []
+    clauses = []
     for rows in models:
         worst = rows[rows["scale"] == "none"].pivot_table(
             index=["layer", "format"], columns="plan", values="arithmetic_ulp_p99", dropna=False
@@ -266,8 +268,8 @@ def _libraries(*models: pd.DataFrame) -> list[str]:
             if name in worst:
                 most = (worst[name] - worst[plain]).abs().max()
                 least = "the same" if most == 0 else f"at most {at_most(most)} ulp apart"
-                told.append(f"{name} and {plain} {least}")
-    return [f"What 99 % of outputs stay within, norm by norm: {joined(told)}."]
+                clauses.append(f"{name} and {plain} {least}")
+    return [f"What 99 % of outputs stay within, norm by norm: {joined(clauses)}."]
 
 
 def _quoted(lanes: pd.Index[Any]) -> str:

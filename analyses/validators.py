@@ -16,7 +16,7 @@ from precision_lab.validation.specimens import specimens
 from precision_lab.validation.specimens.other_tests import accepts, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from precision_lab import Verdict
     from precision_lab.validation import Call
@@ -77,8 +77,8 @@ words = {
 def measure(progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
     """What each setting and this validator say of every specimen, a row for each of its formats."""
     pairs = [(row, format) for row in specimens.values() for format in row.formats]
-    tried: dict[tuple[str, str], list[str]] = {(row.name, format): [] for row, format in pairs}
-    accepted: dict[tuple[str, str], list[str]] = {key: [] for key in tried}
+    tests_of: dict[tuple[str, str], list[str]] = {(row.name, format): [] for row, format in pairs}
+    accepted: dict[tuple[str, str], list[str]] = {key: [] for key in tests_of}
     tests = [
         (setting, norm, format)
         for setting in settings.values()
@@ -89,34 +89,34 @@ def measure(progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
     progress(0, total)
     # Setting by setting, for a setting's inputs are drawn once and kept.
     for done, (setting, norm, format) in enumerate(tests):
-        for row in (one for one, own in pairs if one.norm == norm and own == format):
-            tried[row.name, format].append(setting.name)
+        for row in (one for one, own_format in pairs if one.norm == norm and own_format == format):
+            tests_of[row.name, format].append(setting.name)
             offset = row.weight_offset
             if accepts(setting, row.fresh(), norm, format, weight_offset=offset):
                 accepted[row.name, format].append(setting.name)
         progress(done + 1, total)
-    found = []
+    lines = []
     for done, (row, format) in enumerate(pairs):
-        verdict = judged(row, format)
+        verdict = judge_specimen(row, format)
         key = row.name, format
-        found.append(
+        lines.append(
             {
                 "specimen": row.name,
                 "norm": row.norm,
                 "fault": row.fault,
                 "format": format,
-                "tried": " ".join([OURS, *tried[key]]),
+                "tried": " ".join([OURS, *tests_of[key]]),
                 "accepted": " ".join([*([OURS] if verdict.passed else []), *accepted[key]]),
                 "probe": verdict.failures[0].probe if verdict.failures else "",
             }
         )
         progress(len(tests) + done + 1, total)
-    return found
+    return lines
 
 
-def judged(row: Specimen, format: str) -> Verdict:
+def judge_specimen(row: Specimen, format: str) -> Verdict:
     """This validator's verdict; what plan is behind the outputs is not asked."""
-    claimed, calls = claims(row.norm, format, row.weight_offset)
+    claimed, calls = default_claim(row.norm, format, row.weight_offset)
     # The first calls are the smallest, and what they refute no later call makes right.
     for some in (calls[:FEW], calls):
         kernel = row.fresh()
@@ -127,7 +127,7 @@ def judged(row: Specimen, format: str) -> Verdict:
 
 
 @cache
-def claims(norm: str, format: str, offset: float) -> tuple[Claim, list[Call]]:
+def default_claim(norm: str, format: str, offset: float) -> tuple[Claim, list[Call]]:
     """What specimens claim, and the calls to be made, which are the same for many of them."""
     claimed = Claim.of(
         norm=norm, format=format, weight_format=None, output_format=None, eps=(1e-6, 1e-5),
@@ -141,27 +141,24 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
     each = by_project(rows)
     each = each.assign(who=each["project"].map(PROJECTS))
     faulty, sound = each[each["fault"] != ""], each[each["fault"] == ""]
-    order = {column: at for at, column in enumerate((*COLUMNS.values(), "all"))}
     caught = pd.concat(
         [faulty.assign(column=faulty["fault"].map(COLUMNS)), faulty.assign(column="all")]
     )
-    caught = caught.sort_values("column", key=lambda names: names.map(order), kind="stable")
-    places = {project: at for at, project in enumerate(PROJECTS)}
-    caught = caught.sort_values("project", key=lambda names: names.map(places), kind="stable")
+    caught = in_order(in_order(caught, "column", (*COLUMNS.values(), "all")), "project", PROJECTS)
     alarms = sound.assign(column=sound["format"] + "\n" + sound["norm"].map(NORMS))
     tested = alarms.groupby("column")["project"].transform("nunique") > 1
     return [
         charts.shares(
-            shares(caught), name="caught", x="column", y="who", value=HIT, told=percent,
+            shares(caught), name="caught", x="column", y="who", value=HIT,
             title=headline(rows, briefly=True),
             caption="The share of faulty specimens, each in each of its formats, that a project's "
             "tests reject, of those whose norm and format they test; a blank: none is tested. A "
             "project catches what one of its settings rejects. Inputs, gain, eps and tolerances "
-            f"are the project's, the draws this package's. {explained()}",
+            f"are the project's, the draws this package's. {fault_classes()}",
         ),
         charts.shares(
             shares(alarms[tested]), name="false-alarms", x="column", y="who", value=HIT,
-            told=percent, title=alarming(rows),
+            title=alarms_text(rows),
             caption="The share of sound specimens that a project's tests reject, of those that "
             "they test; a blank: none is tested. Formats that no project tests are left out.",
         ),
@@ -173,31 +170,31 @@ def shares(each: pd.DataFrame) -> pd.DataFrame:
     return each.groupby(["who", "column"], sort=False)[HIT].mean().reset_index()
 
 
-def explained() -> str:
+def fault_classes() -> str:
     """What the columns are."""
-    told = "; ".join(f"{name}: {what}" for name, what in FAULTS.items())
-    return f"The classes are: {told}."
+    classes = "; ".join(f"{name}: {what}" for name, what in FAULTS.items())
+    return f"The classes are: {classes}."
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """What the rows say, the headline first."""
     each = by_project(rows)
     faulty = each[each["fault"] != ""]
-    said = [f"{headline(rows)}."]
+    texts = [f"{headline(rows)}."]
     for project, part in each.groupby("project", sort=False):
         if project != OURS:
-            said.append(f"{told(str(project))}: {counts(part)}.")
-    beside = faulty[faulty["project"] != OURS].groupby(["fault", "specimen", "format"], sort=False)
-    missed = beside[HIT].agg(["any", "size"]).reset_index()
+            texts.append(f"{PROJECTS[str(project)]}: {counts_text(part)}.")
+    others = faulty[faulty["project"] != OURS].groupby(["fault", "specimen", "format"], sort=False)
+    missed = others[HIT].agg(["any", "size"]).reset_index()
     alone = missed[~missed["any"]]
     classes = alone.groupby("fault", sort=False).size().sort_values(ascending=False)
     listed = joined(f"{count} of {FAULTS[str(fault)]}" for fault, count in classes.items())
-    said.append(
+    texts.append(
         f"Of {len(missed)} faulty specimens, counted by format, that another project tests, "
         f"{len(alone)} are caught by this validator alone{f' ({listed})' if listed else ''}."
     )
-    said.append(f"{alarming(rows)}.")
-    return said
+    texts.append(f"{alarms_text(rows)}.")
+    return texts
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
@@ -205,12 +202,13 @@ def tables(rows: pd.DataFrame) -> list[Table]:
     each = by_project(rows)
     total = len(rows)
     projects = [
-        line(told(str(name)), part, total) for name, part in each.groupby("project", sort=False)
+        count_line(PROJECTS[str(name)], part, total)
+        for name, part in each.groupby("project", sort=False)
     ]
     single = by_setting(rows)
     single = single[single["setting"] != OURS]
     tests = [
-        line(str(name), part, total)
+        count_line(str(name), part, total)
         | {"cut": Cell(settings[str(name)].cut if name in settings else "", "wide")}
         for name, part in single.groupby("setting", sort=False)
     ]
@@ -225,7 +223,7 @@ def tables(rows: pd.DataFrame) -> list[Table]:
             note="Each test by itself, and what was made smaller here or had to be assumed.",
         ),
         Table(
-            title="Specimens", rows=[specimen(row) for row in rows.to_dict("records")],
+            title="Specimens", rows=[specimen_line(row) for row in rows.to_dict("records")],
             note="Every specimen and format, the probe that shows its fault best, and the "
             "settings that accept it.",
         ),
@@ -246,9 +244,13 @@ def by_project(rows: pd.DataFrame) -> pd.DataFrame:
     each = by_setting(rows)
     each = each.assign(project=each["setting"].map(project_of))
     keys = ["project", "specimen", "norm", "fault", "format"]
-    found = each.groupby(keys, sort=False)[HIT].any().reset_index()
-    order = {name: at for at, name in enumerate(PROJECTS)}
-    return found.sort_values("project", key=lambda names: names.map(order), kind="stable")
+    return in_order(each.groupby(keys, sort=False)[HIT].any().reset_index(), "project", PROJECTS)
+
+
+def in_order(rows: pd.DataFrame, column: str, names: Iterable[str]) -> pd.DataFrame:
+    """Rows sorted by a column, in the order of these names."""
+    order = {name: at for at, name in enumerate(names)}
+    return rows.sort_values(column, key=lambda values: values.map(order), kind="stable")
 
 
 def project_of(setting: str) -> str:
@@ -256,22 +258,17 @@ def project_of(setting: str) -> str:
     return setting if setting == OURS else setting.partition("-")[0]
 
 
-def alarming(rows: pd.DataFrame) -> str:
+def alarms_text(rows: pd.DataFrame) -> str:
     """Who rejects sound specimens, and how many."""
     each = by_project(rows)
     alarms = each[(each["fault"] == "") & each[HIT]]
     where = alarms.groupby("project", sort=False)["specimen"].nunique()
-    listed = joined(f"{told(str(project))} {count}" for project, count in where.items())
+    listed = joined(f"{PROJECTS[str(project)]} {count}" for project, count in where.items())
     of = each[each["fault"] == ""]["specimen"].nunique()
     return f"Of {of} sound specimens are rejected in some format: {listed or 'none'}"
 
 
-def told(project: str) -> str:
-    """A project as it is named in a sentence."""
-    return PROJECTS[project]
-
-
-def counts(part: pd.DataFrame) -> str:
+def counts_text(part: pd.DataFrame) -> str:
     """Caught, missed and false alarms in words."""
     faulty, sound = part[part["fault"] != ""], part[part["fault"] == ""]
     caught, alarms = int(faulty[HIT].sum()), int(sound[HIT].sum())
@@ -288,10 +285,11 @@ def headline(rows: pd.DataFrame, *, briefly: bool = False) -> str:
     faulty = each[each["fault"] != ""]
     share = faulty.groupby("project", sort=False)[HIT].mean()
     others = share.drop(OURS)
-    range_ = (
-        f"other projects' tests catch {percent(others.min())} ({told(str(others.idxmin()))}) to "
-        f"{percent(others.max())} ({told(str(others.idxmax()))}) of those that they test"
+    ends = " to ".join(
+        f"{percent(others[project])} ({PROJECTS[str(project)]})"
+        for project in (others.idxmin(), others.idxmax())
     )
+    range_ = f"other projects' tests catch {ends} of those that they test"
     mine = each[each["project"] == OURS]
     if briefly:
         return f"This validator catches {percent(share[OURS])}; {range_}"
@@ -299,11 +297,11 @@ def headline(rows: pd.DataFrame, *, briefly: bool = False) -> str:
     sound = rows[rows["fault"] == ""]["specimen"].nunique()
     return (
         f"This validator, on {names} faulty and {sound} sound specimens in their formats: "
-        f"{counts(mine)}; {range_}"
+        f"{counts_text(mine)}; {range_}"
     )
 
 
-def line(name: str, part: pd.DataFrame, total: int) -> dict[str, Any]:
+def count_line(name: str, part: pd.DataFrame, total: int) -> dict[str, Any]:
     """A line of a table of counts."""
     faulty, sound = part[part["fault"] != ""], part[part["fault"] == ""]
     caught = int(faulty[HIT].sum())
@@ -318,11 +316,11 @@ def line(name: str, part: pd.DataFrame, total: int) -> dict[str, Any]:
     }
 
 
-def specimen(row: Any) -> dict[str, Any]:
+def specimen_line(row: Any) -> dict[str, Any]:
     """A line of the table of specimens."""
     known = specimens[row["specimen"]].summary if row["specimen"] in specimens else ""
     names = [name for name in row["accepted"].split() if name != OURS]
-    tried = len(row["tried"].split()) - 1
+    tests_of = len(row["tried"].split()) - 1
     return {
         "specimen": Cell(row["specimen"], "code"),
         "format": Cell(row["format"]),
@@ -332,6 +330,6 @@ def specimen(row: Any) -> dict[str, Any]:
             "accepted" if OURS in row["accepted"].split() else f"rejected: {row['probe']}"
         ),
         "accepted by": Cell(
-            f"{len(names)} of {tried}: {', '.join(names)}" if tried else "", "wide"
+            f"{len(names)} of {tests_of}: {', '.join(names)}" if tests_of else "", "wide"
         ),
     }

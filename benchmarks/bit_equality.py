@@ -47,7 +47,7 @@ ulp, which is the difference. Arrays below 4096 numbers have the order `xla-wind
 """
 
 
-class Compared(NamedTuple):
+class LibraryOutput(NamedTuple):
     """What an implementation gave, and the plan that should give it."""
 
     title: str
@@ -58,7 +58,7 @@ class Compared(NamedTuple):
     y: Any
 
 
-def torch_outputs(tools: Any, format: str, hidden: int) -> Iterator[Compared]:
+def torch_outputs(tools: Any, format: str, hidden: int) -> Iterator[LibraryOutput]:
     """torch's norms and transformers' modules."""
     tests = importlib.import_module("test_library_plans")
     for name in tests.MODULES:
@@ -66,10 +66,10 @@ def torch_outputs(tools: Any, format: str, hidden: int) -> Iterator[Compared]:
         for kind in tools.KINDS:
             x, gain = tools.made(kind, format, hidden)
             y = tests.real(name, x, gain, EPS, bias=bias)
-            yield Compared(".".join(tests.MODULES[name]), plans[name], x, gain, bias, y)
+            yield LibraryOutput(".".join(tests.MODULES[name]), plans[name], x, gain, bias, y)
 
 
-def onnxruntime_outputs(tools: Any, format: str, hidden: int) -> Iterator[Compared]:
+def onnxruntime_outputs(tools: Any, format: str, hidden: int) -> Iterator[LibraryOutput]:
     """onnxruntime's operators."""
     tests = importlib.import_module("test_onnxruntime_plans")
     for operator, (norm, _) in tests.OPERATORS.items():
@@ -81,25 +81,31 @@ def onnxruntime_outputs(tools: Any, format: str, hidden: int) -> Iterator[Compar
         for kind in tools.KINDS:
             x, gain = tools.made(kind, format, hidden)
             feeds = {"x": x, "weight": gain} | ({} if bias is None else {"bias": bias})
-            yield Compared(f"onnxruntime {operator}", plan, x, gain, bias, tests.real(run, **feeds))
+            yield LibraryOutput(
+                f"onnxruntime {operator}", plan, x, gain, bias, tests.real(run, **feeds)
+            )
 
 
-def flax_outputs(flags: str, title: str, **switches: str) -> Iterator[tuple[str, int, Compared]]:
+def flax_outputs(
+    flags: str, title: str, **switches: str
+) -> Iterator[tuple[str, int, LibraryOutput]]:
     """flax's norms in a process with these flags; rows that XLA flushes left out."""
     tests = importlib.import_module("test_flax_plans")
     cases = list(tests.cases(tests.HIDDEN, ["linen"]))
     with tempfile.TemporaryDirectory() as folder:
-        found = tests.outputs(Path(folder), cases, flags=flags)
+        outputs = tests.outputs(Path(folder), cases, flags=flags)
     for name, x, gain, bias in cases:
         norm, format = name.split("/")[:2]
         if not tests.compared(x):
             continue
         order = "ynn" if x.size >= tests.LARGE else "xla-windows"
         plan = plans[f"flax-{norm}-norm"]
-        kept = ~tests.flushed(x)[:, 0]
+        unflushed = ~tests.flushed(x)[:, 0]
         changed = plan.replace(name=plan.name, order=order, **switches)
-        given = Compared(f"flax {title}", changed, x[kept], gain, bias, found[name][kept])
-        yield format, x.shape[-1], given
+        case = LibraryOutput(
+            f"flax {title}", changed, x[unflushed], gain, bias, outputs[name][unflushed]
+        )
+        yield format, x.shape[-1], case
 
 
 def table(counts: dict[str, Counter[tuple[str, str, str, int]]], tools: Any) -> str:
@@ -122,35 +128,35 @@ def main() -> None:
     tools = importlib.import_module("library_inputs")
     counts: dict[str, Counter[tuple[str, str, str, int]]] = {"all": Counter(), "wrong": Counter()}
 
-    def count(format: str, hidden: int, given: Compared) -> None:
-        actual = emulate(given.x, given.gain, given.bias, eps=EPS, plan=given.plan)
-        key = (given.title, given.plan.name, format, hidden)
+    def count(format: str, hidden: int, case: LibraryOutput) -> None:
+        actual = emulate(case.x, case.gain, case.bias, eps=EPS, plan=case.plan)
+        key = (case.title, case.plan.name, format, hidden)
         counts["all"][key] += actual.size
-        counts["wrong"][key] += tools.differing(given.y, actual)
+        counts["wrong"][key] += tools.differing(case.y, actual)
 
     for outputs, package in ((torch_outputs, "transformers"), (onnxruntime_outputs, "onnxruntime")):
-        if found(package):
+        if installed(package):
             for format in tools.FORMATS:
                 for hidden in tools.HIDDEN:
-                    for given in outputs(tools, format, hidden):
-                        count(format, hidden, given)
-    if found("flax"):
+                    for case in outputs(tools, format, hidden):
+                        count(format, hidden, case)
+    if installed("flax"):
         flag = importlib.import_module("test_flax_plans").FLAG
         for title, flags, switches in (
             ("with a rounded root", flag, {"inverse": "reciprocal_sqrt"}),
             ("as it is", "", {}),
         ):
-            for format, hidden, given in flax_outputs(flags, title, **switches):
-                count(format, hidden, given)
-    versions = ", ".join(f"{name} {found(name) or '—'}" for name in PACKAGES)
+            for format, hidden, case in flax_outputs(flags, title, **switches):
+                count(format, hidden, case)
+    versions = ", ".join(f"{name} {installed(name) or '—'}" for name in PACKAGES)
     path = ROOT / "reports" / "bit_equality.md"
     text = HEADER.format(versions=f"{versions}, on {platform.machine()}") + table(counts, tools)
     path.write_text(text, "utf-8")
     print(text)
 
 
-def found(package: str) -> str | None:
-    """The installed version."""
+def installed(package: str) -> str | None:
+    """The installed version, None where there is none."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

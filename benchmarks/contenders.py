@@ -65,7 +65,7 @@ def rounding(name: str) -> Contenders:
     values = rng.standard_normal(10**6, np.float32)
     row = formats[name]
     dtype = row.dtype
-    found: Contenders = {
+    contenders: Contenders = {
         OURS: lambda: row.round(values),
         "ml_dtypes": lambda: values.astype(dtype).astype(np.float64),
     }
@@ -73,8 +73,8 @@ def rounding(name: str) -> Contenders:
         import gfloat.formats
 
         info = getattr(gfloat.formats, GFLOAT[name])
-        found["gfloat"] = lambda: gfloat.round_ndarray(info, values)
-    return found
+        contenders["gfloat"] = lambda: gfloat.round_ndarray(info, values)
+    return contenders
 
 
 GFLOAT = {
@@ -95,14 +95,14 @@ def arrays() -> tuple[Array, Array]:
 def norm_truth(norm: str) -> Contenders:
     """The exact norm, correctly rounded; beside it what proves less, or the same more slowly."""
     x, weight = arrays()
-    found: Contenders = {
+    contenders: Contenders = {
         OURS: lambda: truth(norm, x, weight, eps=EPS).round("bfloat16"),
         "plain float64": partial(plain_float64, norm, x, weight),
         "mpmath, 200 bits": partial(with_mpmath, norm, x, weight),
     }
     if has("flint"):
-        found["python-flint balls"] = partial(with_flint, norm, x, weight)
-    return found
+        contenders["python-flint balls"] = partial(with_flint, norm, x, weight)
+    return contenders
 
 
 def plain_float64(norm: str, x: Array, weight: Array) -> Array:
@@ -117,7 +117,7 @@ def plain_float64(norm: str, x: Array, weight: Array) -> Array:
 def with_mpmath(norm: str, x: Array, weight: Array) -> list[list[mpmath.mpf]]:
     """The textbook formula at 200 bits."""
     gain = [mpmath.mpf(g) for g in weight.astype(np.float64).tolist()]
-    found = []
+    outputs = []
     with mpmath.workprec(200):
         for row in x.astype(np.float64).tolist():
             values = [mpmath.mpf(value) for value in row]
@@ -126,8 +126,8 @@ def with_mpmath(norm: str, x: Array, weight: Array) -> list[list[mpmath.mpf]]:
                 values = [value - mean for value in values]
             squares = mpmath.fsum(value * value for value in values)
             root = 1 / mpmath.sqrt(squares / HIDDEN + EPS)
-            found.append([value * root * g for value, g in zip(values, gain, strict=True)])
-    return found
+            outputs.append([value * root * g for value, g in zip(values, gain, strict=True)])
+    return outputs
 
 
 def with_flint(norm: str, x: Array, weight: Array) -> list[list[object]]:
@@ -135,7 +135,7 @@ def with_flint(norm: str, x: Array, weight: Array) -> list[list[object]]:
     from flint import arb, ctx
 
     gain = [arb(g) for g in weight.astype(np.float64).tolist()]
-    found: list[list[object]] = []
+    outputs: list[list[object]] = []
     before, ctx.prec = ctx.prec, 200
     for row in x.astype(np.float64).tolist():
         values = [arb(value) for value in row]
@@ -143,15 +143,15 @@ def with_flint(norm: str, x: Array, weight: Array) -> list[list[object]]:
             mean = sum(values, arb(0)) / HIDDEN
             values = [value - mean for value in values]
         root = (sum((value * value for value in values), arb(0)) / HIDDEN + arb(EPS)).rsqrt()
-        found.append([value * root * g for value, g in zip(values, gain, strict=True)])
+        outputs.append([value * root * g for value, g in zip(values, gain, strict=True)])
     ctx.prec = before
-    return found
+    return outputs
 
 
 def llama() -> Contenders:
     """One plan, emulated; beside it kernels that compute the norm and show no step."""
     x, weight = arrays()
-    found: Contenders = {OURS: lambda: emulate(x, weight, eps=EPS, plan="hf-llama")}
+    contenders: Contenders = {OURS: lambda: emulate(x, weight, eps=EPS, plan="hf-llama")}
     if has("torch"):
         import torch
 
@@ -159,7 +159,7 @@ def llama() -> Contenders:
         tensor, gain = (
             torch.from_numpy(one.view(np.uint16)).view(torch.bfloat16) for one in (x, weight)
         )
-        found["torch F.rms_norm"] = lambda: torch.nn.functional.rms_norm(
+        contenders["torch F.rms_norm"] = lambda: torch.nn.functional.rms_norm(
             tensor, (HIDDEN,), gain, EPS
         )
     if has("torch") and has("transformers"):
@@ -168,5 +168,5 @@ def llama() -> Contenders:
         module = LlamaRMSNorm(HIDDEN, eps=EPS).to(torch.bfloat16)
         module.weight.data.copy_(gain)
         module.requires_grad_(requires_grad=False)
-        found["transformers LlamaRMSNorm"] = lambda: module(tensor)
-    return found
+        contenders["transformers LlamaRMSNorm"] = lambda: module(tensor)
+    return contenders

@@ -97,7 +97,7 @@ def kernel_of(function: Function, device: str) -> Callable[..., Any]:
     return kernel
 
 
-def _itself(function: Function) -> Function:
+def _as_it_is(function: Function) -> Function:
     return function
 
 
@@ -105,9 +105,9 @@ def cases(device: str, *, compiled: bool) -> Iterator[tuple[str, str, Callable[[
     """Name, norm, and what makes the function."""
     import torch
 
-    plain = {"rms": rms_norm, "layer": layer_norm}
+    plain: dict[str, Function] = {"rms": rms_norm, "layer": layer_norm}
     for norm, function in plain.items():
-        yield f"F.{function.__name__}", norm, partial(_itself, function)
+        yield f"F.{function.__name__}", norm, partial(_as_it_is, function)
     name = "fast-math RMSNorm" if device == "cuda" else "RMSNorm by torch.rsqrt"
     yield name, "rms", partial(fast_math, device)
     if compiled:
@@ -116,7 +116,7 @@ def cases(device: str, *, compiled: bool) -> Iterator[tuple[str, str, Callable[[
             yield f"compiled F.{function.__name__}", norm, made
 
 
-def judged(
+def judge(
     name: str, norm: str, format: str, function: Function, *, device: str, hidden: tuple[int, ...]
 ) -> dict[str, Any]:
     """The verdict and the nearest plan, as plain data."""
@@ -157,16 +157,16 @@ def casts(device: str) -> Iterator[dict[str, Any]]:
             y = bridge.array(bridge.tensor(x, device).to(getattr(torch, target)))
             with np.errstate(invalid="ignore"):
                 wide, actual = x.astype(np.float64), y.astype(np.float64)
-            found: dict[str, Any] = {"source": source, "target": target, "compared": len(x)}
+            counts: dict[str, Any] = {"source": source, "target": target, "compared": len(x)}
             for policy in ("ieee", "saturate"):
                 expected = row.round(wide, overflow=policy)
                 differ = ~((actual == expected) | (np.isnan(actual) & np.isnan(expected)))
-                found[policy] = int(differ.sum())
-                found[f"{policy}_first"] = [
+                counts[policy] = int(differ.sum())
+                counts[f"{policy}_first"] = [
                     [float(v).hex() for v in (wide[i], expected[i], actual[i])]
                     for i in np.nonzero(differ)[0][:3]
                 ]
-            yield found
+            yield counts
 
 
 def check(device: str, *, small: bool, compiled: bool, budget: float = BUDGET) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def check(device: str, *, small: bool, compiled: bool, budget: float = BUDGET) -
 
     bridge.version(device)
     started = time.monotonic()
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "device": torch.cuda.get_device_name() if device == "cuda" else platform.machine(),
         "kind": device,
         "day": time.strftime("%Y-%m-%d", time.gmtime()),
@@ -198,57 +198,58 @@ def check(device: str, *, small: bool, compiled: bool, budget: float = BUDGET) -
                 entry |= {"status": "not run", "why": f"the {budget:g} s were over"}
             else:
                 try:
-                    entry |= judged(
-                        name, norm, format, make(), device=device, hidden=tuple(told["hidden"])
+                    entry |= judge(
+                        name, norm, format, make(), device=device, hidden=tuple(result["hidden"])
                     )
                 except Exception as error:  # noqa: BLE001 - the others are run all the same
                     lines = f"{type(error).__name__}: {error}".splitlines()
                     entry |= {"status": "not run", "why": lines[0]}
             entry["seconds"] = round(time.monotonic() - begun, 1)
-            told["kernels"].append(entry)
+            result["kernels"].append(entry)
             sys.stderr.write(f"{name}, {format}: {entry['status']}, {entry['seconds']} s\n")
-    told["seconds"] = round(time.monotonic() - started, 1)
-    return told
+    result["seconds"] = round(time.monotonic() - started, 1)
+    return result
 
 
-def rows(told: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(result: dict[str, Any]) -> list[dict[str, Any]]:
     """The result as rows of the analysis ``on_gpu``: a line a kernel and format, or a cast."""
-    on = {key: told[key] for key in ("device", "kind", "day")}
-    on["hidden"] = ", ".join(map(str, told["hidden"]))
+    place = {key: result[key] for key in ("device", "kind", "day")}
+    place["hidden"] = ", ".join(map(str, result["hidden"]))
     empty = {"schedule": "", "plan": "", "nearest": "", "share": 0.0, "outputs": 0, "why": ""}
     empty |= {"compared": 0, "ieee": 0, "saturate": 0}
-    found = []
-    for one in told["kernels"]:
-        verdict = one.get("verdict", {})
-        line = {"part": "kernel", "kernel": one["kernel"], "norm": one["norm"]}
-        line |= {"format": one["format"], "status": one["status"], **empty}
-        line["why"] = one.get("why", "")
-        if verdict:
-            line |= {"nearest": one["nearest"], "share": one["share"]}
-            line["schedule"] = one["schedule"] or ""
-            line["plan"] = ", ".join(one["plans"]) if one["share"] == 1 else ""
-            line["outputs"] = verdict["outputs"]
-            line["why"] = "" if one["status"] == "sound" else verdict["sentence"]
-        found.append({**line, "seconds": one["seconds"], **on})
-    for one in told["casts"]:
+    lines = []
+    for one in result["kernels"]:
+        names = {key: one[key] for key in ("kernel", "norm", "format", "status")}
+        line = {"part": "kernel", **names, **empty, "why": one.get("why", "")}
+        if verdict := one.get("verdict"):
+            line |= {
+                "nearest": one["nearest"],
+                "share": one["share"],
+                "schedule": one["schedule"] or "",
+                "plan": ", ".join(one["plans"]) if one["share"] == 1 else "",
+                "outputs": verdict["outputs"],
+                "why": "" if one["status"] == "sound" else verdict["sentence"],
+            }
+        lines.append({**line, "seconds": one["seconds"], **place})
+    for one in result["casts"]:
         right = min(one["ieee"], one["saturate"]) == 0
         line = {"part": "cast", "kernel": f"to {one['target']}", "norm": ""}
         line |= {"format": one["source"], "status": "right" if right else "not right", **empty}
         line |= {key: one[key] for key in ("compared", "ieee", "saturate")}
-        found.append({**line, "seconds": 0.0, **on})
-    return found
+        lines.append({**line, "seconds": 0.0, **place})
+    return lines
 
 
-def kept(told: dict[str, Any]) -> str:
+def stored_text(result: dict[str, Any]) -> str:
     """The rows as the report reads them: by column, with the versions and a digest."""
-    lines = rows(told)
+    lines = rows(result)
     packed: dict[str, Any] = {
         "plans": {}, "rows": len(lines), "order": list(lines[0]), "not_finite": [], "same": {},
         "equal": {}, "columns": {name: [line[name] for line in lines] for name in lines[0]},
     }  # fmt: skip
     text = json.dumps(packed, ensure_ascii=False, allow_nan=False, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    versions = {name: value for name, value in told["versions"].items() if value}
+    versions = {name: value for name, value in result["versions"].items() if value}
     whole = {"schema": SCHEMA, "versions": versions, "digest": digest, "rows": packed}
     columns = {
         name: json.dumps(column, ensure_ascii=False)
@@ -266,16 +267,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--small", action="store_true", help="short rows, nothing compiled")
     parser.add_argument("--budget", type=float, default=BUDGET, help="seconds; %(default)g")
     parser.add_argument("--out", type=Path, default=ROOT / "analyses" / "on_gpu.json")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        told = check(given.device, small=given.small, compiled=not given.small, budget=given.budget)
+        result = check(
+            options.device, small=options.small, compiled=not options.small, budget=options.budget
+        )
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(kept(told), "utf-8")
-    sys.stdout.write(f"{given.out}\n")
-    unsound = (one for one in told["kernels"] if one["status"] == "not sound")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(stored_text(result), "utf-8")
+    sys.stdout.write(f"{options.out}\n")
+    unsound = (one for one in result["kernels"] if one["status"] == "not sound")
     return int(any(one["kernel"].startswith("F.") for one in unsound))
 
 

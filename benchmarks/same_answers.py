@@ -103,7 +103,7 @@ ASIDE = {"versions", "provenance", "precision_lab", "code", "path", "python", "n
 """What differs between checkouts without being an answer."""
 
 
-def answered(root: Path, command: list[str], place: str) -> subprocess.CompletedProcess[str]:
+def run_in(root: Path, command: list[str], place: str) -> subprocess.CompletedProcess[str]:
     """What a checkout answers, in a folder of its own."""
     known = {**os.environ, "PYTHONPATH": str(root), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
     return subprocess.run(  # noqa: S603
@@ -112,52 +112,51 @@ def answered(root: Path, command: list[str], place: str) -> subprocess.Completed
     )  # fmt: skip
 
 
-def without(value: object, names: set[str] = ASIDE) -> object:
+def leave_out(value: object, names: set[str] = ASIDE) -> object:
     """Plain data less the entries of these names."""
     if isinstance(value, dict):
-        return {key: without(part) for key, part in value.items() if key not in names}
-    return [without(part) for part in value] if isinstance(value, list) else value
+        return {key: leave_out(part) for key, part in value.items() if key not in names}
+    return [leave_out(part) for part in value] if isinstance(value, list) else value
 
 
-def settled(text: str) -> str:
+def comparable(text: str) -> str:
     """An output without what differs between checkouts."""
     try:
-        return json.dumps(without(json.loads(text)), sort_keys=True)
+        return json.dumps(leave_out(json.loads(text)), sort_keys=True)
     except ValueError:
         return text
 
 
 def numbers(root: Path, place: str) -> dict[str, str]:
     """Truths and plans: a digest for each."""
-    done = answered(root, ["-c", NUMBERS], place)
+    done = run_in(root, ["-c", NUMBERS], place)
     if done.returncode:
         sys.exit(done.stderr)
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    answers: dict[str, str] = json.loads(done.stdout)
+    return answers
 
 
 def commands(root: Path, place: str) -> dict[str, str]:
     """What each command prints, and its exit code."""
-    found = {}
+    answers = {}
     for command in COMMANDS:
-        done = answered(root, ["-m", "precision_lab", *shlex.split(command)], place)
-        found[command] = f"{done.returncode} {settled(done.stdout)} {done.stderr}"
-    return found
+        done = run_in(root, ["-m", "precision_lab", *shlex.split(command)], place)
+        answers[command] = f"{done.returncode} {comparable(done.stdout)} {done.stderr}"
+    return answers
 
 
 def pages(root: Path, place: str) -> dict[str, str]:
     """The twin of each page, and a digest of each figure."""
-    done = answered(root, ["-m", "precision_lab", "report", "--out", "pages"], place)
+    done = run_in(root, ["-m", "precision_lab", "report", "--out", "pages"], place)
     if done.returncode:
         sys.exit(done.stderr)
     folder = Path(place, "pages")
-    found = {}
-    for file in sorted(folder.rglob("*.json")):
-        found[file.name] = settled(file.read_text("utf-8"))
-    for file in sorted(folder.rglob("*.svg")):
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        found[file.relative_to(folder).as_posix()] = digest
-    return found
+    twins = {file.name: comparable(file.read_text("utf-8")) for file in folder.rglob("*.json")}
+    figures = {
+        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in folder.rglob("*.svg")
+    }
+    return twins | figures
 
 
 def main() -> int:
@@ -165,12 +164,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("other", type=Path, help="another checkout")
     parser.add_argument("--report", action="store_true", help="compare every page as well")
-    given = parser.parse_args()
+    options = parser.parse_args()
     different = 0
-    kinds = [numbers, commands, *([pages] if given.report else [])]
+    kinds = [numbers, commands, *([pages] if options.report else [])]
     for kind in kinds:
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
-            ours, theirs = kind(HERE, one), kind(given.other.resolve(), two)
+            ours, theirs = kind(HERE, one), kind(options.other.resolve(), two)
         unlike = sorted(key for key in ours | theirs if ours.get(key) != theirs.get(key))
         different += len(unlike)
         print(f"{kind.__name__}: {len(ours)} answers, {len(unlike)} different")

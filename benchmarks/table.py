@@ -56,8 +56,8 @@ def race(contenders: Contenders) -> dict[str, tuple[float, float]]:
     for name, took in first.items():
         turns[name] = turns[name] or [(took, took / usual)]
     return {
-        name: (statistics.median(t for t, _ in found), statistics.median(r for _, r in found))
-        for name, found in turns.items()
+        name: (statistics.median(t for t, _ in each), statistics.median(r for _, r in each))
+        for name, each in turns.items()
     }
 
 

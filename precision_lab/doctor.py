@@ -44,8 +44,8 @@ ROWS, HIDDEN, EPS, SEED = 4, 67, 1e-6, 2
 
 
 @dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: what was found, and what should have been."""
+class MachineCheck:
+    """One thing that was checked: what this machine gives, and what it should."""
 
     name: str
     found: str
@@ -59,16 +59,15 @@ class Check:
 
 def versions() -> dict[str, str | None]:
     """Versions of Python, this package and all that it uses; None for what is not installed."""
-    found: dict[str, str | None] = {
-        "precision-lab": __version__,
-        "python": platform.python_version(),
-    }
-    for name in (*REQUIRED, *OPTIONAL):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = None
-    return found
+    ours = {"precision-lab": __version__, "python": platform.python_version()}
+    return {**ours, **{name: _version(name) for name in (*REQUIRED, *OPTIONAL)}}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def machine() -> dict[str, str]:
@@ -81,29 +80,28 @@ def machine() -> dict[str, str]:
     }
 
 
-def examine() -> list[Check]:
+def examine() -> list[MachineCheck]:
     """Every check, in order; in another arithmetic nothing is proved, and nothing else asked."""
     now = current_arithmetic()
     if now.flushes:
-        return [Check("subnormals", "flushed to zero", "kept")]
+        return [MachineCheck("subnormals", "flushed to zero", "kept")]
     if now.rounding != NEAREST:
-        return [Check("rounding", now.rounding, NEAREST)]
+        return [MachineCheck("rounding", now.rounding, NEAREST)]
     known = known_answers()
     return [
-        Check("subnormals", "kept", "kept"),
-        *(Check(name, digest, known.get(name, "not recorded")) for name, digest in answers()),
+        MachineCheck("subnormals", "kept", "kept"),
+        *(
+            MachineCheck(name, digest, known.get(name, "not recorded"))
+            for name, digest in answers()
+        ),
     ]
 
 
 def known_answers() -> dict[str, str]:
     """The committed digests by name."""
-    text = (
-        resources.files("precision_lab.inputs.data")
-        .joinpath("known_answers.json")
-        .read_text("utf-8")
-    )
-    found: dict[str, str] = json.loads(text)
-    return found
+    file = resources.files("precision_lab.inputs.data") / "known_answers.json"
+    digests: dict[str, str] = json.loads(file.read_text("utf-8"))
+    return digests
 
 
 def answers() -> Iterator[tuple[str, str]]:
@@ -111,16 +109,10 @@ def answers() -> Iterator[tuple[str, str]]:
     single, double = patterns()
     for row in formats.values():
         modes = [mode for mode in MODES if mode != "stochastic" and row.bits < 64]
-        yield (
-            f"rounding:{row.name}",
-            digest(
-                *(
-                    row.round(x, mode=mode)
-                    for mode in modes or ["nearest_even"]
-                    for x in (single, double)
-                )
-            ),
+        rounded = (
+            row.round(x, mode=mode) for mode in modes or ["nearest_even"] for x in (single, double)
         )
+        yield f"rounding:{row.name}", digest(*rounded)
     for family in families:
         yield f"inputs:{family}", digest(make_inputs(family, rows=ROWS, hidden=HIDDEN, seed=SEED))
     for capture, shipped in captures.items():
@@ -136,10 +128,8 @@ def answers() -> Iterator[tuple[str, str]]:
     x, weight = formats["bfloat16"].cast(values), formats["bfloat16"].cast(1 + values[0] / 8)
     for norm in norms:
         exact = truth(norm, x, weight, eps=EPS)
-        yield (
-            f"truth:{norm}",
-            digest(*(exact.round(row).astype(np.float64) for row in formats.values())),
-        )
+        roundings = (exact.round(row).astype(np.float64) for row in formats.values())
+        yield f"truth:{norm}", digest(*roundings)
     for plan in plans:
         yield f"emulate:{plan}", digest(emulate(x, weight, eps=EPS, plan=plan).astype(np.float64))
 

@@ -44,10 +44,10 @@ def test_it_needs_few_packages():
 
 def said(tool, told, monkeypatch, tmp_path):
     """Rows as the report reads them, and the analysis of them."""
-    (tmp_path / "on_gpu.json").write_text(tool.kept(told), "utf-8")
+    (tmp_path / "on_gpu.json").write_text(tool.stored_text(told), "utf-8")
     analysis = load("on_gpu")
-    monkeypatch.setattr(measured, "place", lambda name: tmp_path / f"{name}.json")
-    rows, versions = measured.committed(analysis)
+    monkeypatch.setattr(measured, "rows_path", lambda name: tmp_path / f"{name}.json")
+    rows, versions = measured.read_rows(analysis)
     assert told["versions"]["torch"] == versions["torch"]
     return analysis, rows
 
@@ -59,8 +59,8 @@ def test_torch_is_judged_and_named(tool, monkeypatch, tmp_path):
     out = tmp_path / "new" / "on_gpu.json"
     assert 0 == tool.main(["--device", "cpu", "--small", "--out", str(out)])
     analysis = load("on_gpu")
-    monkeypatch.setattr(measured, "place", lambda _name: out)
-    rows, versions = measured.committed(analysis)
+    monkeypatch.setattr(measured, "rows_path", lambda _name: out)
+    rows, versions = measured.read_rows(analysis)
     assert {"torch", "numpy", "ml_dtypes", "precision_lab"} <= set(versions)
     assert ["sound"] * 3 == list(rows["status"])[:3]
     assert "torch-rms-norm" in rows["plan"].iloc[0]
@@ -75,7 +75,7 @@ def test_torch_is_judged_and_named(tool, monkeypatch, tmp_path):
 def test_the_committed_rows_are_whole():
     """Every kernel, format and cast, and the report shows them without measuring."""
     analysis = load("on_gpu")
-    rows, _ = measured.committed(analysis)
+    rows, _ = measured.read_rows(analysis)
     assert {("kernel", 15), ("cast", 6)} == set(rows["part"].value_counts().items())
     assert {576, 769, 4096} == {int(n) for n in rows["hidden"].iloc[0].split(", ")}
     (figure,), tables = analysis.figures(rows), analysis.tables(rows)
@@ -99,7 +99,7 @@ def test_a_faulty_kernel_is_told(tool, monkeypatch, tmp_path):
     def faulty(x, weight, bias, eps):
         return tool.rms_norm(x, weight, bias, 0.0)
 
-    found = tool.judged("faulty", "rms", "float32", faulty, device="cpu", hidden=(8,))
+    found = tool.judge("faulty", "rms", "float32", faulty, device="cpu", hidden=(8,))
     assert "not sound" == found["status"]
     told = tool.check("cpu", small=True, compiled=False, budget=-1.0)
     assert {"not run"} == {one["status"] for one in told["kernels"]}

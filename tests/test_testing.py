@@ -15,7 +15,7 @@ import pytest
 from conftest import optional
 
 from precision_lab import InputError, emulate
-from precision_lab.report.verdicts import document, page
+from precision_lab.report.verdicts import verdicts_html, verdicts_json
 from precision_lab.testing import assert_norm, watchers
 from precision_lab.validation.probe_table import probes
 from precision_lab.validation.specimens.table import specimens
@@ -272,8 +272,8 @@ def test_a_session_without_verdicts_has_a_report(plugin, pytester):
     """It says that there were none."""
     plugin("def test_one(): pass", "--precision-report=verdicts.json")
     assert [] == json.loads((pytester.path / "verdicts.json").read_text("utf-8"))["verdicts"]
-    assert "0 of 0 verdicts" in page([])
-    assert '"passed": 0' in document([])
+    assert "0 of 0 verdicts" in verdicts_html([])
+    assert '"passed": 0' in verdicts_json([])
 
 
 def test_the_plugin_imports_nothing_heavy():

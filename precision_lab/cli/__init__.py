@@ -31,8 +31,8 @@ SET = (
     " It belongs to precision-lab steps PLAN --set SWITCH=VALUE; plans diff takes 'PLAN "
     "SWITCH=VALUE', and a sweep's file tables of switches."
 )
-"""What is said where a command has no --set."""
-GO_ON = {"report", "sweep"}
+"""The hint where a command has no --set."""
+RESUMABLE = {"report", "sweep"}
 """Commands that go on where they were interrupted."""
 
 # One module a command, imported when it is asked for: `--help` and a typo wait for none of them.
@@ -77,9 +77,9 @@ class Commands(click.Group):
         """The command of this name, from the module of this name."""
         if cmd_name not in COMMANDS:
             return None
-        found = importlib.import_module(f"precision_lab.cli.{cmd_name}").command
-        assert isinstance(found, click.Command)  # noqa: S101
-        return found
+        command = importlib.import_module(f"precision_lab.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -129,7 +129,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:
         # The next file opened would take its place, and be written into.
-        return complain("standard output is closed: send it to a file or to /dev/null", STOPPED)
+        return report_error("standard output is closed: send it to a file or to /dev/null", STOPPED)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a character gets its code instead.
         if isinstance(stream, io.TextIOWrapper):
@@ -137,20 +137,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         code = group.main(arguments, prog_name="precision-lab", standalone_mode=False)
     except InputError as error:
-        return complain(str(error), BAD_INPUT)
+        return report_error(str(error), BAD_INPUT)
     except click.ClickException as error:
-        return complain(error.format_message() + hint(error), BAD_INPUT)
+        return report_error(error.format_message() + hint(error), BAD_INPUT)
     except StoppedError as error:
-        return complain(str(error), STOPPED)
+        return report_error(str(error), STOPPED)
     except (KeyboardInterrupt, click.Abort):
-        on = "; the same command goes on from here" if GO_ON & set(arguments[:1]) else ""
-        return complain(f"interrupted{on}", INTERRUPTED)
+        on = "; the same command goes on from here" if RESUMABLE & set(arguments[:1]) else ""
+        return report_error(f"interrupted{on}", INTERRUPTED)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         message = f"{where}{error.strerror or error}"
         if error.errno in DISK_FULL:
-            return complain(f"{message}; make room, and the same command goes on", STOPPED)
-        return complain(message, BAD_INPUT)
+            return report_error(f"{message}; make room, and the same command goes on", STOPPED)
+        return report_error(message, BAD_INPUT)
     return code if isinstance(code, int) else DONE
 
 
@@ -165,7 +165,7 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def complain(message: str, code: int) -> int:
+def report_error(message: str, code: int) -> int:
     """One sentence on standard error; the exit code back."""
     click.echo(f"precision-lab: {message}", err=True)
     return code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from precision_lab.cli.output import as_json, columns, emit
+from precision_lab.cli.output import as_json, fields, print_json, print_note, print_table
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import SUFFIX
 from precision_lab.kernels.torch import ROWS, Recorded, capture
@@ -18,12 +18,14 @@ from precision_lab.kernels.torch import ROWS, Recorded, capture
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from precision_lab.inputs import Capture
+
 
 @click.command("capture")
 @click.argument("model")
 @click.option(
     "--input",
-    "given",
+    "source",
     required=True,
     metavar="INPUT",
     help="file.py:name of a tensor, a tuple or a dict; or of a function of the model, which runs "
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--rows", type=int, default=ROWS, show_default=True, help="Rows kept a layer.")
 @click.option("--only", default="", metavar="PART", help="Norms whose name has this part alone.")
 @as_json
-def command(model: str, *, given: str, out: str, rows: int, only: str, as_json: bool) -> None:
+def command(model: str, *, source: str, out: str, rows: int, only: str, as_json: bool) -> None:
     """Record what enters every norm of MODEL while it runs on INPUT.
 
     MODEL is file.py:name or package.module:name: a torch module, or a function or class that makes
@@ -42,88 +44,88 @@ def command(model: str, *, given: str, out: str, rows: int, only: str, as_json: 
     """
     if not out.endswith(SUFFIX):
         raise InputError(f"{out} would be no capture: give a name that ends in {SUFFIX}")
-    recorded = _recorded(model, given, rows=rows, only=only)
+    recorded = record(model, source, rows=rows, only=only)
     files = recorded.write(out)
     for sentence in recorded.untold:
-        click.echo(f"precision-lab: {sentence}", err=True)
-    told = [
-        _told(one, path) for one, path in zip(recorded.captures, files, strict=True)
+        print_note(sentence)
+    captures = [
+        describe(one, path) for one, path in zip(recorded.captures, files, strict=True)
     ]  # fmt: skip
     if as_json:
-        emit({"model": recorded.captures[0].model, "captures": told, "untold": recorded.untold})
+        name = recorded.captures[0].model
+        print_json({"model": name, "captures": captures, "untold": recorded.untold})
         return
-    columns(
+    print_table(
         ("file", "norm", "layers", "rows", "format", "eps"),
         [
             (one["file"], one["norm"], len(one["layers"]), one["rows"], one["format"], one["eps"])
-            for one in told
+            for one in captures
         ],
         left=2,
     )
-    if len(told) > 1:
+    if len(captures) > 1:
         click.echo("the model has norms of several kinds: a file each")
 
 
-def _recorded(model: str, given: str, *, rows: int, only: str) -> Recorded:
+def record(model: str, source: str, *, rows: int, only: str) -> Recorded:
     """The model of this name, run on the input of that name."""
-    from precision_lab.cli.modules import made_module
+    from precision_lab.cli.modules import make_module
     from precision_lab.kernels.torch import tensors as bridge
     from precision_lab.processes import RefusedError, findable, guarded, load_values
 
     bridge.version("cpu")
     import torch
 
-    found, input_ = load_values(model, given)
+    value, inputs = load_values(model, source)
     with ExitStack() as places:
-        for place in dict.fromkeys(where.rpartition(":")[0] for where in (model, given)):
+        for place in dict.fromkeys(where.rpartition(":")[0] for where in (model, source)):
             places.enter_context(findable(place))
-        made = made_module(model, found)
-        recorded = capture(made.eval(), rows=rows, only=only)
+        module = make_module(model, value)
+        recorded = capture(module.eval(), rows=rows, only=only)
         try:
             with guarded(f"running {model}"), torch.no_grad(), recorded:
-                _run(made, input_)
+                run_model(module, inputs)
         except RefusedError as error:
-            raise InputError(f"{model} does not run on {given}: it raised {error}") from error
+            raise InputError(f"{model} does not run on {source}: it raised {error}") from error
     return recorded
 
 
-def _run(model: Any, given: Any) -> None:
-    """Run a model on what was given, in whichever way that is."""
+def run_model(model: Any, inputs: Any) -> None:
+    """Run a model on a tensor, a tuple, a dict, or as a function says."""
     import torch
 
-    if inspect.isfunction(given):
-        if inspect.signature(given).parameters:
-            given(model)
+    if inspect.isfunction(inputs):
+        if inspect.signature(inputs).parameters:
+            inputs(model)
             return
-        given = given()
-    if isinstance(given, torch.Tensor):
-        model(given)
-    elif isinstance(given, Mapping):
-        model(**given)
-    elif isinstance(given, (list, tuple)):
-        model(*given)
+        inputs = inputs()
+    if isinstance(inputs, torch.Tensor):
+        model(inputs)
+    elif isinstance(inputs, Mapping):
+        model(**inputs)
+    elif isinstance(inputs, (list, tuple)):
+        model(*inputs)
     else:
         raise TypeError(
-            f"the input is {type(given).__name__}, not a tensor, a tuple, a dict or a function"
+            f"the input is {type(inputs).__name__}, not a tensor, a tuple, a dict or a function"
         )
 
 
-def _told(one: Any, path: Path) -> dict[str, Any]:
-    """What is told of a capture."""
+def describe(one: Capture, path: Path) -> dict[str, Any]:
+    """A capture as plain data, but for its values."""
+    layers = [
+        {
+            "name": layer.name,
+            "rows": len(layer.x),
+            "hidden": layer.x.shape[1],
+            "format": layer.x.dtype.name,
+        }
+        for layer in one.layers
+    ]
     return {
         "file": str(path),
-        "norm": one.norm,
-        "eps": one.eps,
-        "weight_offset": one.weight_offset,
+        **fields(one, "norm eps weight_offset"),
         "rows": max(len(layer.x) for layer in one.layers),
         "format": ", ".join(sorted({layer.x.dtype.name for layer in one.layers})),
-        "layers": [
-            {
-                "name": layer.name,
-                "rows": len(layer.x),
-                "hidden": layer.x.shape[1],
-                "format": layer.x.dtype.name,
-            }
-            for layer in one.layers
-        ],
+        "layers": layers,
     }

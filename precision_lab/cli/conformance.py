@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from precision_lab.cli.output import as_json, emit
+from precision_lab.cli.output import as_json, print_json
 
 
 @click.command("conformance")
@@ -38,7 +38,7 @@ def command(
         function, formats=targets or None, modes=modes or None, sources=sources or SOURCES
     )
     if as_json:
-        emit(report.to_dict())
+        print_json(report.to_dict())
     else:
         click.echo("\n".join(report.lines()))
     ctx.exit(0 if report.passed else 1)

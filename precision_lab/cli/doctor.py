@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from precision_lab.cli.output import as_json, emit, facts
+from precision_lab.cli.output import as_json, fields, print_json, print_pairs
 
 if TYPE_CHECKING:
-    from precision_lab.doctor import Check
+    from precision_lab.doctor import MachineCheck
 
 
 @click.command("doctor")
@@ -26,32 +26,28 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
     checks = doctor.examine()
     failed = [check for check in checks if not check.passed]
     if as_json:
-        emit(
+        print_json(
             {
                 "versions": doctor.versions(),
                 "machine": doctor.machine(),
-                "checks": [
-                    {"name": c.name, "passed": c.passed, "found": c.found, "expected": c.expected}
-                    for c in checks
-                ],
+                "checks": [fields(check, "name passed found expected") for check in checks],
                 "passed": not failed,
             }
         )
     else:
         for pairs in (doctor.versions(), doctor.machine()):
-            facts((name, value or "not installed") for name, value in pairs.items())
+            print_pairs((name, value or "not installed") for name, value in pairs.items())
             click.echo()
-        kinds = dict.fromkeys(check.name.partition(":")[0] for check in checks)
-        facts(
-            (kind, summary([c for c in checks if c.name.partition(":")[0] == kind]))
-            for kind in kinds
-        )
+        by_kind: dict[str, list[MachineCheck]] = {}
+        for check in checks:
+            by_kind.setdefault(check.name.partition(":")[0], []).append(check)
+        print_pairs((kind, summary(some)) for kind, some in by_kind.items())
         for check in failed:
             click.echo(f"\n{check.name}: found {check.found}, should be {check.expected}")
     ctx.exit(1 if failed else 0)
 
 
-def summary(checks: list[Check]) -> str:
+def summary(checks: list[MachineCheck]) -> str:
     """How many checks of a kind passed."""
     passed = sum(check.passed for check in checks)
     verdict = "ok" if passed == len(checks) else "DIFFERS"

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from precision_lab.cli.judging import real
-from precision_lab.cli.output import columns, emit
+from precision_lab.cli.kernel_options import read_number
+from precision_lab.cli.output import fields, print_answer, print_json, print_table, write_page
 from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
-    from precision_lab.eps import EpsAdvice
+    from precision_lab.eps import EpsComparison
 
 HELP = """\
 Say which eps is safe for MODEL in the format and the plan that it will run in, and why.
@@ -31,13 +28,11 @@ costs.
 Exit code 0 whatever the answer is; with --check, 1 unless it is "keep", and with a second MODEL 1
 where eps was not kept."""
 
-CHECK_FAILED = 1
-
 
 @click.command("eps", help=HELP)
 @click.argument("model", metavar="MODEL", required=False)
 @click.argument("other", metavar="[OTHER]", required=False)
-@click.option("--format", "own", metavar="NAME", help="It runs in this; the model's own if absent.")
+@click.option("--format", metavar="NAME", help="It runs in this; the model's own if absent.")
 @click.option("--plan", metavar="NAME", help="How it computes; the model's own plan if absent.")
 @click.option("--port-plan", metavar="NAME", help="How OTHER computes; as its own code if absent.")
 @click.option("--norm", help="rms or layer, where the model does not say.")
@@ -62,150 +57,116 @@ CHECK_FAILED = 1
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     model: str | None,
     other: str | None,
     *,
-    own: str | None,
-    plan: str | None,
-    port_plan: str | None,
-    norm: str | None,
-    eps: str | None,
-    activations: str | None,
-    rms: tuple[str, str] | None,
-    new: bool,
-    amplification: str | None,
     check: bool,
     as_json: bool,
-    html: str | None,
     listed: bool,
+    **options: Any,
 ) -> None:
     """See HELP, which click shows."""
     if listed:
-        _list(as_json=as_json)
+        show_models(as_json=as_json)
         return
     if not model:
         raise InputError("name a model, as in precision-lab eps Llama-3.1-8B, or a config's folder")
-    alone = {"norm": norm, "eps": eps, "new": new, "html": html, "amplification": amplification}
-    _refuse(alone, other=other, port_plan=port_plan, rms=rms, activations=activations)
-    given: dict[str, Any] = {"format": own, "plan": plan, "activations": activations}
+    refuse_contradictions(options, other=other)
+    rms, amplification = options["rms"], options["amplification"]
+    shared = {name: options[name] for name in ("format", "plan", "activations")}
     if rms is not None:
-        given["rms"] = (real(rms[0]), real(rms[1]))
+        shared["rms"] = (read_number(rms[0]), read_number(rms[1]))
     if other is not None:
-        _ports(ctx, model, other, given | {"port_plan": port_plan}, as_json=as_json, check=check)
-        return
+        comparison = compare(model, other, port_plan=options["port_plan"], **shared)
+        print_answer(comparison, as_json=as_json)
+        ctx.exit(int(check and not comparison.kept))
     if amplification is not None:
-        given["amplification"] = real(amplification)
+        shared["amplification"] = read_number(amplification)
     from precision_lab.eps import recommend_eps
 
-    advice = recommend_eps(*_found(model), norm=norm, eps=real(eps), new=new, **given)
-    if as_json:
-        emit(json.loads(advice.to_json()))
-    else:
-        click.echo(str(advice))
-    if html is not None:
-        _page(advice, html)
-    ctx.exit(CHECK_FAILED if check and advice.verdict != "keep" else 0)
+    (subject,) = find_models(model)
+    eps = read_number(options["eps"])
+    advice = recommend_eps(subject, norm=options["norm"], eps=eps, new=options["new"], **shared)
+    print_answer(advice, as_json=as_json)
+    if options["html"] is not None:
+        from precision_lab.report import eps_html
+
+        write_page(options["html"], eps_html, advice, title="the answer")
+    ctx.exit(int(check and advice.verdict != "keep"))
 
 
-def _refuse(
-    alone: dict[str, Any], *, other: str | None, port_plan: str | None,
-    rms: tuple[str, str] | None, activations: str | None,
-) -> None:  # fmt: skip
+def refuse_contradictions(options: dict[str, Any], *, other: str | None) -> None:
     """Refuse options that would be of no effect beside each other."""
-    if rms is not None and activations is not None:
+    if options["rms"] is not None and options["activations"] is not None:
         raise InputError("--rms is of assumed rows, and --activations gives rows: give one")
-    absent = [name for name, value in alone.items() if value]
-    if other is not None and absent:
-        raise InputError(f"--{absent[0]} is for one model: two are compared as they are")
-    if other is None and port_plan is not None:
+    alone = [name for name in ("norm", "eps", "new", "html", "amplification") if options[name]]
+    if other is not None and alone:
+        raise InputError(f"--{alone[0]} is for one model: two are compared as they are")
+    if other is None and options["port_plan"] is not None:
         raise InputError("--port-plan is for a second model: name one, or give --plan")
-    if alone["amplification"] is not None and not alone["new"]:
+    if options["amplification"] is not None and not options["new"]:
         raise InputError("--amplification is for a new design: give --new with it")
 
 
-def _ports(
-    ctx: click.Context, first: str, second: str, given: dict[str, Any], *,
-    as_json: bool, check: bool,
-) -> None:  # fmt: skip
+def compare(first: str, second: str, **options: Any) -> EpsComparison:
     """Whether the second model, or an eps alone, is what the first has."""
     from precision_lab.eps import compare_eps
     from precision_lab.files import number
 
     try:
-        pair = [*_found(first), number(second)]
+        models = [*find_models(first), number(second)]
     except InputError:
-        pair = _found(first, second)
-    comparison = compare_eps(*pair, **given)
-    if as_json:
-        emit(json.loads(comparison.to_json()))
-    else:
-        click.echo(str(comparison))
-    ctx.exit(CHECK_FAILED if check and not comparison.kept else 0)
+        models = find_models(first, second)
+    return compare_eps(*models, **options)
 
 
-def _found(*names: str) -> list[Any]:
+def find_models(*names: str) -> list[Any]:
     """The models of these names: a torch module as what it says of itself, others as they are."""
     from precision_lab.cli.modules import named_modules, names_module
     from precision_lab.eps import find_model
 
-    modules = [name for name in names if names_module(name)]
-    if not modules:
+    wheres = [name for name in names if names_module(name)]
+    if not wheres:
         return [*names]
-    with named_modules(*modules) as made:
-        given = dict(zip(modules, map(find_model, made), strict=True))
-    return [given.get(name, name) for name in names]
+    with named_modules(*wheres) as modules:
+        subjects = dict(zip(wheres, map(find_model, modules), strict=True))
+    return [subjects.get(name, name) for name in names]
 
 
-def _list(*, as_json: bool) -> None:
+def show_models(*, as_json: bool) -> None:
     """The known models."""
     from precision_lab.models import known_models
 
+    rows = known_models.values()
     if as_json:
-        emit(
+        print_json(
             [
                 {
-                    "name": row.name,
-                    "norm": row.norm,
-                    "eps": row.eps,
-                    "hidden_size": row.hidden_size,
-                    "other_sizes": dict(row.other_sizes),
-                    "model_type": row.model_type,
+                    **fields(row, "name norm eps hidden_size other_sizes model_type"),
                     "class_default": row.type.eps_default,
-                    "plan": row.plan,
-                    "source": row.source,
+                    **fields(row, "plan source"),
                 }
-                for row in known_models.values()
+                for row in rows
             ]
         )
         return
-    columns(
+    print_table(
         ("model", "norm", "eps", "of its class", "hidden", "plan"),
         (
             (
-                row.name,
-                row.norm,
-                f"{row.eps:g}",
-                _default(row.type.eps_default, row.eps),
-                row.hidden_size,
-                row.plan,
+                row.name, row.norm, f"{row.eps:g}", default_text(row.type.eps_default, row.eps),
+                row.hidden_size, row.plan,
             )
-            for row in known_models.values()
+            for row in rows
         ),
-    )
+    )  # fmt: skip
     click.echo("\nof its class: what transformers takes where a config names no eps; = the same.")
     click.echo("Where each number comes from: precision-lab eps --list --json.")
 
 
-def _default(default: float | None, eps: float) -> str:
+def default_text(default: float | None, eps: float) -> str:
+    """The eps of a class beside that of the model."""
     if default is None:
         return "-"
     return "=" if default == eps else f"{default:g}"
-
-
-def _page(advice: EpsAdvice, path: str) -> None:
-    from precision_lab.files import replace_file
-    from precision_lab.report import eps_html
-
-    line = shlex.join(["precision-lab", *sys.argv[1:]])
-    replace_file(path, [eps_html(advice, command=line).encode()])
-    click.echo(f"precision-lab: the answer as a page: {path}", err=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from precision_lab.cli import numbers
 from precision_lab.cli.arguments import NumberCommand
-from precision_lab.cli.output import as_json, columns, emit, facts
+from precision_lab.cli.output import as_json, print_json, print_pairs, print_table
 from precision_lab.exceptions import InputError
 from precision_lab.numbers import MODES, OVERFLOW_POLICIES, Format, formats
 
@@ -33,7 +33,7 @@ def command(format: str, value: str, *, as_json: bool) -> None:
     """
     answer = explain(formats[format], value)
     if as_json:
-        emit(answer)
+        print_json(answer)
     else:
         show(answer)
 
@@ -46,7 +46,7 @@ def explain(target: Format, text: str) -> dict[str, Any]:
         "format": target.name,
         "given": text,
         **describe(target, value),
-        "error_ulp": error(target, number, value),
+        "error_ulp": error_ulp(target, number, value),
         "overflows": overflows(target, number, value),
         "overflow_edge": edge_text(target),
         "ulp": float(target.ulp(value)),
@@ -137,7 +137,7 @@ def fields(target: Format, value: float) -> dict[str, Any]:
     return split
 
 
-def error(target: Format, number: Fraction | float, value: float) -> float | None:
+def error_ulp(target: Format, number: Fraction | float, value: float) -> float | None:
     """How far the stored value lies from the one given, in ulp."""
     if not math.isfinite(value) or not math.isfinite(number):
         return None
@@ -153,37 +153,37 @@ def neighbour(target: Format, value: float, step: int) -> dict[str, Any] | None:
     lowest = -top if target.signed else 0 if target.zero else 1
     if not lowest <= place <= top:
         return None
-    beside = float(target.from_ordinal(place))
-    return {"value": beside, "code": numbers.code_text(beside, target)}
+    following = float(target.from_ordinal(place))
+    return {"value": following, "code": numbers.code_text(following, target)}
 
 
 def show(answer: dict[str, Any]) -> None:
     """The answer for people."""
     target = formats[answer["format"]]
-    off = answer["error_ulp"]
+    off, value = answer["error_ulp"], numbers.short(answer["value"])
     lines: list[tuple[str, object]] = [
         ("format", target.name),
         ("given", answer["given"]),
-        ("stored", f"{numbers.short(answer['value'])}   {answer['hex']}   {answer['kind']}"),
+        ("stored", f"{value}   {answer['hex']}   {answer['kind']}"),
         ("code", answer["code"] + (f"   {answer['bits']}" if answer["bits"] else "")),
     ]
     if answer["significand"]:
-        lines += [
-            ("exact", answer["exact"]),
-            ("is", f"{answer['significand']} × 2^{answer['exponent']}"),
-        ]
+        lines.append(("exact", answer["exact"]))
+        lines.append(("is", f"{answer['significand']} × 2^{answer['exponent']}"))
     if off is not None:
         lines.append(("error", "none" if off == 0 else f"{off:+.6g} ulp"))
     if not math.isnan(answer["ulp"]):
         lines.append(("ulp", numbers.short(answer["ulp"])))
-    for side in ("below", "above"):
-        if beside := answer[side]:
-            lines.append((side, f"{numbers.short(beside['value'])}   {beside['code']}"))
+    lines += [
+        (side, f"{numbers.short(following['value'])}   {following['code']}")
+        for side in ("below", "above")
+        if (following := answer[side])
+    ]
     yes = "yes" if answer["overflows"] else "no"
     lines.append(("overflow", f"{yes}: the edge is {answer['overflow_edge']}"))
-    facts(lines)
+    print_pairs(lines)
     click.echo()
-    columns(("mode", *OVERFLOW_POLICIES), mode_rows(answer["modes"]))
+    print_table(("mode", *OVERFLOW_POLICIES), mode_rows(answer["modes"]))
 
 
 def mode_rows(modes: list[dict[str, Any]]) -> list[list[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from precision_lab.cli.output import columns
+from precision_lab.cli.output import print_note, print_table
 from precision_lab.exceptions import InputError
 
 # What an export is never called, and what stands beside results files.
@@ -18,12 +18,11 @@ SOURCES = (".toml", ".py", ".sqlite")
 @click.argument("file", metavar="FILE.sqlite", required=False)
 @click.option(
     "--format",
-    "wanted",
     help="csv, jsonl or parquet; if absent, as the name of the output ends, or csv.",
 )
 @click.option("--out", metavar="FILE", help="Where to write; standard output if absent.")
 @click.option("--columns", "listed", is_flag=True, help="Say what each column means, and no more.")
-def command(file: str | None, *, wanted: str | None, out: str | None, listed: bool) -> None:
+def command(file: str | None, *, format: str | None, out: str | None, listed: bool) -> None:
     """Write the rows of a results file, in the order of their keys.
 
     The same results give the same bytes, however they were measured. Numbers that a format lacks
@@ -32,15 +31,15 @@ def command(file: str | None, *, wanted: str | None, out: str | None, listed: bo
     if listed:
         from precision_lab.cli.result_columns import result_columns
 
-        columns(("column", "meaning"), result_columns().items(), left=2)
+        print_table(("column", "meaning"), result_columns().items(), left=2)
         return
     if file is None:
         raise InputError("name a results file, as in precision-lab export eps.sqlite")
     from precision_lab.files import replace_file
     from precision_lab.sweeps.results import WRITERS, export, opened
 
-    ending = Path(out).suffix.removeprefix(".") if out else ""
-    name = wanted or (ending if ending in WRITERS else "csv")
+    ending = Path(out or "").suffix.removeprefix(".")
+    name = format or (ending if ending in WRITERS else "csv")
     if name == "parquet" and not out:
         raise InputError("parquet is no text: name a file with --out")
     if out and Path(out).exists() and Path(file).exists() and Path(out).samefile(file):
@@ -51,11 +50,7 @@ def command(file: str | None, *, wanted: str | None, out: str | None, listed: bo
     with opened(file) as results:
         missing = results.cases - results.count()
     if missing:
-        click.echo(
-            f"precision-lab: the sweep is not finished: {missing} of {results.cases} cases are "
-            "missing",
-            err=True,
-        )
+        print_note(f"the sweep is not finished: {missing} of {results.cases} cases are missing")
     if out:
         replace_file(out, pieces)
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from precision_lab.cli.output import as_json, columns, emit
+from precision_lab.cli.output import as_json, fields, print_json, print_table
 from precision_lab.numbers import Format, formats
 
 HEADER = (
@@ -23,19 +23,19 @@ def command(*, as_json: bool) -> None:
     p is the precision, the hidden bit counted. `tiny` is the smallest normal value, `smallest` the
     smallest above zero, 2^-p the unit roundoff, and `past it` what rounding past the largest gives.
     """
-    found = [describe(row) for row in formats.values()]
+    rows = formats.values()
     if as_json:
-        emit(found)
+        print_json([describe(row) for row in rows])
         return
-    columns(
+    print_table(
         HEADER,
         (
             (
-                fact["name"], " ".join(fact["aliases"]), fact["bits"], fact["precision"],
-                fact["emin"], fact["emax"], f"{fact['largest']:.6g}", f"{fact['tiny']:.4g}",
-                f"{fact['smallest']:.4g}", f"{fact['unit_roundoff']:.4g}", fact["past_largest"],
+                row.name, " ".join(row.aliases), row.bits, row.precision, row.emin, row.emax,
+                f"{row.largest:.6g}", f"{row.tiny:.4g}", f"{row.smallest:.4g}",
+                f"{row.unit_roundoff:.4g}", past_largest(row),
             )
-            for fact in found
+            for row in rows
         ),
         left=2,
     )  # fmt: skip
@@ -43,24 +43,15 @@ def command(*, as_json: bool) -> None:
 
 def describe(row: Format) -> dict[str, Any]:
     """Everything that a row says, and what follows from it."""
-    past = "inf" if row.infinities else "NaN" if row.nan else "no code"
     return {
-        "name": row.name,
-        "aliases": list(row.aliases),
-        "bits": row.bits,
-        "precision": row.precision,
-        "emin": row.emin,
-        "emax": row.emax,
-        "largest": row.largest,
-        "tiny": row.tiny,
-        "smallest": row.smallest,
-        "unit_roundoff": row.unit_roundoff,
+        **fields(row, "name aliases bits precision emin emax largest tiny smallest unit_roundoff"),
         "overflow_edge": row.overflow_edge,
-        "past_largest": past,
-        "infinities": row.infinities,
-        "nan": row.nan,
-        "signed": row.signed,
-        "zero": row.zero,
-        "negative_zero": row.negative_zero,
+        "past_largest": past_largest(row),
+        **fields(row, "infinities nan signed zero negative_zero"),
         "held_in": row.dtype.name,
     }
+
+
+def past_largest(row: Format) -> str:
+    """What rounding past the largest value gives."""
+    return "inf" if row.infinities else "NaN" if row.nan else "no code"

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from precision_lab.cli.judging import CLAIMS, KERNEL, TIME_LIMIT, options, real, reals, wholes
-from precision_lab.cli.output import as_json, columns, emit
+from precision_lab.cli.kernel_options import (
+    CLAIMS,
+    EPS,
+    KERNEL,
+    MACHINE,
+    add_options,
+    read_options,
+)
+from precision_lab.cli.output import as_json, fields, print_json, print_table
 
 if TYPE_CHECKING:
     from precision_lab.identification import Identified
@@ -23,85 +30,59 @@ It runs in a process of its own, where it may hang and crash."""
 
 @click.command("identify", help=HELP)
 @click.argument("kernel", metavar="KERNEL")
-@options(CLAIMS)
-@click.option("--eps", multiple=True, help="One or more; 1e-6 and 1e-5 by default.")
+@add_options(*CLAIMS, EPS)
 @click.option("--hidden", multiple=True, metavar="SIZES", help="3 and 40 by default.")
-@click.option("--framework", default="numpy", show_default=True, help="numpy or torch.")
-@click.option("--device", default="cpu", show_default=True, help="cpu or cuda, of torch.")
-@options((TIME_LIMIT,))
+@add_options(*MACHINE)
 @as_json
-def command(
-    kernel: str,
-    *,
-    norm: str | None,
-    own: str | None,
-    weight_format: str | None,
-    output_format: str | None,
-    weight_offset: str | None,
-    eps: tuple[str, ...],
-    hidden: tuple[str, ...],
-    framework: str,
-    device: str,
-    time_limit: str,
-    as_json: bool,
-) -> None:
+def command(kernel: str, *, as_json: bool, **options: Any) -> None:
     """See HELP, which click shows."""
     from precision_lab.identification import identify_opened
     from precision_lab.kernels.running import Claim, open_kernel
 
-    with open_kernel(
-        kernel, norm=norm, framework=framework, device=device, isolate=True,
-        time_limit=real(time_limit) or 0.0,
-    ) as tool:  # fmt: skip
-        settings = Claim.of(
-            tool, norm=norm, format=own, weight_format=weight_format,
-            output_format=output_format, eps=reals(eps), weight_offset=real(weight_offset),
-        )  # fmt: skip
-        found = identify_opened(tool, settings, hidden=wholes("hidden", hidden))
+    claims = read_options(options)
+    hidden = claims.pop("hidden")
+    machine = {name: claims.pop(name) for name in ("framework", "device", "time_limit")}
+    with open_kernel(kernel, norm=claims["norm"], isolate=True, **machine) as tool:
+        nearest = identify_opened(tool, Claim.of(tool, **claims), hidden=hidden)
         name = tool.name
     if as_json:
-        emit({"kernel": name, "sentence": sentence(name, found), "plans": [*map(_plain, found)]})
-        return
-    click.echo(sentence(name, found))
-    _show(found)
+        plans = [describe(one) for one in nearest]
+        print_json({"kernel": name, "sentence": sentence(name, nearest), "plans": plans})
+    else:
+        click.echo(sentence(name, nearest))
+        show(nearest)
 
 
-def sentence(name: str, found: list[Identified]) -> str:
+def sentence(name: str, nearest: list[Identified]) -> str:
     """What came out, in one sentence."""
     from precision_lab.identification import LIKELY, rivals
 
-    best = found[0]
+    best = nearest[0]
+    outputs = f"{best.compared:,} outputs"
     if best.exact:
-        return (
-            f"{name} follows the plan {best.name}: all {best.compared:,} outputs are equal,"
-            " bit for bit."
-        )
+        return f"{name} follows the plan {best.name}: all {outputs} are equal, bit for bit."
+    share = share_text(best.share)
     if best.share < LIKELY:
-        return (
-            f"{name} fits no plan: none gives more than {_share(best.share)} of"
-            f" {best.compared:,} outputs."
-        )
-    if near := rivals(found):
-        names = " or ".join(f"{one.name} ({_share(one.share)})" for one in near)
-        return f"{name} fits no plan: it is something like {names}, of {best.compared:,} outputs."
-    return (
-        f"{name} fits no plan: the nearest, {best.name}, gives {_share(best.share)} of"
-        f" {best.compared:,} outputs."
-    )
+        return f"{name} fits no plan: none gives more than {share} of {outputs}."
+    if near := rivals(nearest):
+        names = " or ".join(f"{one.name} ({share_text(one.share)})" for one in near)
+        return f"{name} fits no plan: it is something like {names}, of {outputs}."
+    return f"{name} fits no plan: the nearest, {best.name}, gives {share} of {outputs}."
 
 
-def _share(share: float) -> str:
+def share_text(share: float) -> str:
     """A share that is not all of them never reads 100 %."""
     return f"{min(share, 0.9999) if share < 1 else share:.2%}".replace("%", " %")
 
 
-def _show(found: list[Identified]) -> None:
+def show(nearest: list[Identified]) -> None:
+    """The faults of the plan; its switches where it is exact, else the plans that come near."""
     from precision_lab.identification import LIKELY, rivals
 
-    best = found[0]
+    best = nearest[0]
     if best.share < LIKELY:
         return
-    if best.faults and not rivals(found):
+    if best.faults and not rivals(nearest):
         click.echo("faults:")
         for fault in best.faults:
             click.echo(f"  {fault}")
@@ -109,40 +90,31 @@ def _show(found: list[Identified]) -> None:
         click.echo(f"known implementations: {', '.join(best.known)}")
     click.echo()
     if best.exact:
-        columns(
+        print_table(
             ("switch", "value", "cannot be told from"),
             (
-                (switch, value, _others(best, switch, value))
+                (switch, value, ", ".join(one for one in rest if one != value))
                 for switch, value in best.switches.items()
+                for rest in [best.undecided.get(switch, ())]
             ),
             left=3,
         )
         return
-    near = {(one.name, one.norm.name): one for one in reversed(found)}
-    columns(
+    near = {(one.name, one.norm.name): one for one in reversed(nearest)}
+    print_table(
         ("share", "plan", "faults"),
         (
-            (_share(one.share), one.name, "; ".join(one.faults) or "none")
+            (share_text(one.share), one.name, "; ".join(one.faults) or "none")
             for one in reversed(near.values())
         ),
         left=3,
     )
 
 
-def _others(best: Identified, switch: str, value: str) -> str:
-    """The values that would give the same outputs."""
-    return ", ".join(one for one in best.undecided.get(switch, ()) if one != value)
-
-
-def _plain(one: Identified) -> dict[str, Any]:
+def describe(one: Identified) -> dict[str, Any]:
+    """A plan that comes near, as plain data."""
     return {
         "name": one.name,
         "norm": one.norm.name,
-        "share": one.share,
-        "exact": one.exact,
-        "compared": one.compared,
-        "known": list(one.known),
-        "faults": list(one.faults),
-        "switches": one.switches,
-        "undecided": {switch: list(values) for switch, values in one.undecided.items()},
+        **fields(one, "share exact compared known faults switches undecided"),
     }

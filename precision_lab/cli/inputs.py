@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from precision_lab.cli.output import as_json, columns, emit
+from precision_lab.cli.output import as_json, fields, print_json, print_table
 
 
 @click.command("inputs")
@@ -17,29 +17,17 @@ def command(*, layers: bool, as_json: bool) -> None:
 
     loaded = {name: row.load() for name, row in captures.items()} if layers or as_json else {}
     if as_json:
-        emit(
+        print_json(
             {
                 "families": [
-                    {
-                        "name": row.name,
-                        "description": row.description,
-                        "parameters": dict(row.parameters),
-                    }
-                    for row in families.values()
+                    fields(row, "name description parameters") for row in families.values()
                 ],
-                "gains": [
-                    {"name": row.name, "description": row.description} for row in gains.values()
-                ],
-                "biases": [
-                    {"name": row.name, "description": row.description} for row in biases.values()
-                ],
+                "gains": [fields(row, "name description") for row in gains.values()],
+                "biases": [fields(row, "name description") for row in biases.values()],
                 "captures": [
                     {
-                        "name": row.name,
-                        "description": row.description,
-                        "model": loaded[row.name].model,
-                        "norm": loaded[row.name].norm,
-                        "eps": loaded[row.name].eps,
+                        **fields(row, "name description"),
+                        **fields(loaded[row.name], "model norm eps"),
                         "layers": [layer.name for layer in loaded[row.name].layers],
                     }
                     for row in captures.values()
@@ -47,7 +35,7 @@ def command(*, layers: bool, as_json: bool) -> None:
             }
         )
         return
-    columns(
+    print_table(
         ("family", "parameters", "what it is"),
         (
             (
@@ -61,12 +49,11 @@ def command(*, layers: bool, as_json: bool) -> None:
     )
     for kind, table in (("gain", gains), ("bias", biases), ("capture", captures)):
         click.echo()
-        columns(
-            (kind, "what it is"), ((row.name, row.description) for row in table.values()), left=2
-        )
+        rows = ((row.name, row.description) for row in table.values())
+        print_table((kind, "what it is"), rows, left=2)
     for name, capture in loaded.items():
         click.echo()
-        columns(
+        print_table(
             (name, "rows", "hidden", "largest |x|"),
             ((layer.name, *layer.x.shape, f"{abs(layer.x).max():.4g}") for layer in capture.layers),
         )

@@ -20,8 +20,8 @@ def meanings(record: type) -> dict[str, str]:
         neither are there meanings.
     """
     section = PARAMETERS.search(inspect.cleandoc(record.__doc__ or ""))
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for names, text in ENTRY.findall(section[1] if section else ""):
         meaning = " ".join(text.replace("``", "").replace("`", "").split())
-        found |= dict.fromkeys(re.split(r",\s*", names.strip()), meaning)
-    return found
+        by_name |= dict.fromkeys(re.split(r",\s*", names.strip()), meaning)
+    return by_name

@@ -7,7 +7,7 @@ import dataclasses
 
 import click
 
-from precision_lab.cli.output import as_json, emit, facts
+from precision_lab.cli.output import as_json, print_json, print_pairs
 
 
 @click.command("merge")
@@ -21,15 +21,10 @@ def command(out: str, files: tuple[str, ...], *, as_json: bool) -> None:
     """
     from precision_lab.sweeps.results import merge
 
-    found = merge(out, files)
+    result = merge(out, files)
     if as_json:
-        emit({"file": out, **dataclasses.asdict(found)})
+        print_json({"file": out, **dataclasses.asdict(result)})
         return
-    missing = found.cases - found.rows
-    facts(
-        [
-            ("results", out),
-            ("cases", f"{found.rows} of {found.cases}{f', {missing} missing' if missing else ''}"),
-            ("added", found.added),
-        ]
-    )
+    missing = result.cases - result.rows
+    count = f"{result.rows} of {result.cases}{f', {missing} missing' if missing else ''}"
+    print_pairs([("results", out), ("cases", count), ("added", result.added)])

@@ -38,16 +38,16 @@ def named_modules(*wheres: str) -> Iterator[list[Any]]:
     from precision_lab.processes import findable, load_values
 
     bridge.version("cpu")
-    found = load_values(*wheres)
+    values = load_values(*wheres)
     with ExitStack() as places:
         for place in dict.fromkeys(where.rpartition(":")[0] for where in wheres):
             places.enter_context(findable(place))
         places.enter_context(redirect_stdout(sys.stderr))
-        yield [made_module(*pair) for pair in zip(wheres, found, strict=True)]
+        yield [make_module(*pair) for pair in zip(wheres, values, strict=True)]
 
 
-def made_module(where: str, found: Any) -> Any:
-    """What was found under a name as a module: itself, or what it makes.
+def make_module(where: str, value: Any) -> Any:
+    """A value of a file as a module: itself, or what it makes.
 
     Raises
     ------
@@ -58,15 +58,15 @@ def made_module(where: str, found: Any) -> Any:
 
     from precision_lab.processes import RefusedError, guarded
 
-    if isinstance(found, torch.nn.Module):
-        return found
-    if not callable(found):
-        raise InputError(f"{where} is {type(found).__name__}: give a torch module")
+    if isinstance(value, torch.nn.Module):
+        return value
+    if not callable(value):
+        raise InputError(f"{where} is {type(value).__name__}: give a torch module")
     try:
         with guarded(f"making {where}"):
-            made = found()
+            module = value()
     except RefusedError as error:
         raise InputError(f"{where} cannot be made: it raised {error}") from error
-    if not isinstance(made, torch.nn.Module):
-        raise InputError(f"{where} makes {type(made).__name__}: give a torch module")
-    return made
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"{where} makes {type(module).__name__}: give a torch module")
+    return module

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -40,18 +41,17 @@ def read(text: str) -> Fraction | float:
     InputError
         If it is none of these.
     """
+    number: Fraction | None = None
     if SPECIAL.fullmatch(text):
         return float(text)
-    if DECIMAL.fullmatch(text):
-        try:
-            number = Fraction(text)
-        except (ValueError, ZeroDivisionError):
-            raise InputError(f"{text!r} is no number: try 0.1, 1/3, 0x1.8p-3, inf or nan") from None
-    elif HEXADECIMAL.fullmatch(text) and (found := _hexadecimal(text)) is not None:
-        number = found
-    elif LONG_EXPONENT.fullmatch(text):
+    if LONG_EXPONENT.fullmatch(text):
         raise InputError(f"{text!r} has too long an exponent: five digits are the most")
-    else:
+    if DECIMAL.fullmatch(text):
+        with suppress(ValueError, ZeroDivisionError):
+            number = Fraction(text)
+    elif HEXADECIMAL.fullmatch(text):
+        number = _hexadecimal(text)
+    if number is None:
         raise InputError(f"{text!r} is no number: try 0.1, 1/3, 0x1.8p-3, inf or nan")
     if number == 0:
         return -0.0 if text.startswith("-") else 0.0
@@ -61,10 +61,10 @@ def read(text: str) -> Fraction | float:
 def _hexadecimal(text: str) -> Fraction | None:
     """C's hexadecimal notation, with any number of digits."""
     digits, _, exponent = text.lower().lstrip("+-").removeprefix("0x").partition("p")
-    whole, _, part = digits.partition(".")
-    if not whole + part:
+    integer, _, part = digits.partition(".")
+    if not integer + part:
         return None
-    magnitude = Fraction(int(whole + part, 16)) * Fraction(2) ** (int(exponent) - 4 * len(part))
+    magnitude = Fraction(int(integer + part, 16)) * Fraction(2) ** (int(exponent) - 4 * len(part))
     return -magnitude if text.startswith("-") else magnitude
 
 
@@ -92,11 +92,7 @@ def to_odd(number: Fraction | float) -> float:
 
 
 def rounded(
-    number: Fraction | float,
-    target: Format,
-    *,
-    mode: str = "nearest_even",
-    overflow: str = "ieee",
+    number: Fraction | float, target: Format, *, mode: str = "nearest_even", overflow: str = "ieee"
 ) -> float:
     """A real number in a format, rounded once."""
     wide = target.precision > formats["float32"].precision
@@ -117,7 +113,7 @@ def split(text: str) -> list[str]:
     return [word for line in lines for word in re.split(r"[\s,]+", line) if word]
 
 
-def one(text: str) -> float:
+def read_float64(text: str) -> float:
     """An option that is a single number, as the nearest float64."""
     return to_float64(read(text))
 
@@ -132,9 +128,9 @@ def code(value: float, target: Format) -> int | None:
 
 def code_text(value: float, target: Format) -> str:
     """The stored code in hex, as wide as the format."""
-    found = code(value, target)
+    stored = code(value, target)
     width = -(-storage_bits(target) // 4)
-    return "–" if found is None else f"0x{found:0{width}x}"
+    return "–" if stored is None else f"0x{stored:0{width}x}"
 
 
 def storage_bits(target: Format) -> int:
@@ -163,6 +159,6 @@ def _expansion(ratio: Fraction) -> str:
     """A dyadic ratio as a decimal, with all its digits."""
     places = ratio.denominator.bit_length() - 1
     digits = str(abs(ratio.numerator) * 5**places).rjust(places + 1, "0")
-    whole, part = (digits[:-places], digits[-places:]) if places else (digits, "")
-    text = f"{whole}.{part}" if part else whole
+    integer, part = (digits[:-places], digits[-places:]) if places else (digits, "")
+    text = f"{integer}.{part}" if part else integer
     return f"-{text}" if ratio < 0 else text

@@ -12,7 +12,7 @@ import click
 from precision_lab.arithmetic.orders import RULES, orders
 from precision_lab.cli import plans_diff
 from precision_lab.cli.meanings import meanings
-from precision_lab.cli.output import as_json, columns, emit, facts
+from precision_lab.cli.output import as_json, fields, print_json, print_pairs, print_table
 from precision_lab.exceptions import InputError
 from precision_lab.plan import CHOICES, DEFINITION, FORMAT_SWITCHES, SWITCHES, Plan, plans
 
@@ -75,13 +75,13 @@ def show(names: tuple[str, ...], *, explained: bool, as_json: bool) -> None:
         if names:
             raise InputError("--switches are those of every plan: leave the names out")
         if as_json:
-            emit({"switches": switches(), "orders": known_orders()})
+            print_json({"switches": describe_switches(), "orders": describe_orders()})
         else:
             show_switches()
         return
     chosen = [plans[name] for name in names] if names else list(plans.values())
     if as_json:
-        emit([describe(plan) for plan in chosen])
+        print_json([describe(plan) for plan in chosen])
     elif names:
         show_plans(chosen)
     else:
@@ -94,12 +94,12 @@ command.add_command(plans_diff.command)
 def show_list(chosen: Sequence[Plan]) -> None:
     """One line a plan, none wider than a terminal, and what the words mean."""
     cells = [
-        (plan.name, plan.norm, cast_of(plan), eps_text(plan.eps_default), known(plan))
+        (plan.name, plan.norm, cast_of(plan), eps_text(plan.eps_default), verified_word(plan))
         for plan in chosen
     ]
     header = ("plan", "norm", "cast", "eps", "verified")
     used = sum(max(len(row[place]) for row in (header, *cells)) + 2 for place in range(5))
-    columns(
+    print_table(
         (*header, "whose"),
         (
             (*row, shortened(plan.source, WIDTH - used))
@@ -119,37 +119,34 @@ def show_list(chosen: Sequence[Plan]) -> None:
 def show_plans(chosen: Sequence[Plan]) -> None:
     """Where each plan comes from, and the switches of all beside those of `late`."""
     for plan in chosen:
-        told = {**describe(plan), "assumed": ", ".join(plan.assumed)}
-        told["verified"] = plan.verified or "no: written from its source alone, never run beside it"
-        told["eps_default"] = f"{plan.eps_default:g}"
-        names = {"eps_default": "eps"}
-        pairs = [
-            (names.get(name, name), text)
-            for name, text in told.items()
-            if isinstance(text, str) and text
-        ]
-        margin = max(len(name) for name, _ in pairs) + 2
-        facts(
-            (
-                name,
-                textwrap.fill(text, WIDTH - margin).replace("\n", "\n" + " " * margin),
-            )
-            for name, text in pairs
+        texts = {
+            **fields(plan, "name norm"),
+            "cast": cast_of(plan),
+            **fields(plan, "summary source version"),
+            "verified": plan.verified or "no: written from its source alone, never run beside it",
+            "assumed": ", ".join(plan.assumed),
+            "eps": f"{plan.eps_default:g}",
+        }
+        shown = {name: text for name, text in texts.items() if text}
+        margin = max(map(len, shown)) + 2
+        print_pairs(
+            (name, textwrap.fill(text, WIDTH - margin).replace("\n", "\n" + " " * margin))
+            for name, text in shown.items()
         )
         click.echo()
     late = plans["late"]
-    beside = [plan for plan in chosen if plan is not late]
-    columns(
-        ("switch", late.name, *(plan.name for plan in beside)),
+    others = [plan for plan in chosen if plan is not late]
+    print_table(
+        ("switch", late.name, *(plan.name for plan in others)),
         (
             (
                 switch,
                 value,
-                *(other if (other := plan.switches[switch]) != value else "·" for plan in beside),
+                *(other if (other := plan.switches[switch]) != value else "·" for plan in others),
             )
             for switch, value in late.switches.items()
         ),
-        left=len(beside) + 2,
+        left=len(others) + 2,
     )
 
 
@@ -159,7 +156,7 @@ def cast_of(plan: Plan) -> str:
     return "low" if low else plan.cast
 
 
-def known(plan: Plan) -> str:
+def verified_word(plan: Plan) -> str:
     """Whether a plan is verified, in a word."""
     if plan.verified == DEFINITION:
         return "-"
@@ -179,7 +176,7 @@ def shortened(text: str, width: int) -> str:
     return f"{text[: width - 1]}…" if " " in text else f"…{text[1 - width :]}"
 
 
-def switches() -> list[dict[str, object]]:
+def describe_switches() -> list[dict[str, object]]:
     """Every switch: its values, that of `late`, and what they mean."""
     meaning = meanings(Plan)
     values: dict[str, list[str]] = {
@@ -198,7 +195,7 @@ def switches() -> list[dict[str, object]]:
     ]
 
 
-def known_orders() -> list[dict[str, str]]:
+def describe_orders() -> list[dict[str, str]]:
     """The orders of summation, and how those with parameters are named."""
     return [
         {
@@ -212,7 +209,7 @@ def known_orders() -> list[dict[str, str]]:
 
 def show_switches() -> None:
     """The switches and the orders for people."""
-    for switch in switches():
+    for switch in describe_switches():
         values = switch["values"]
         assert isinstance(values, list)  # noqa: S101
         click.echo(f"{switch['name']} = {' | '.join(values)}")
@@ -222,24 +219,14 @@ def show_switches() -> None:
         "\nSet one with precision-lab steps PLAN --set SWITCH=VALUE, or in a sweep's file: plans ="
         '\n[{ plan = "PLAN", SWITCH = "VALUE" }]. `precision-lab formats` lists the formats.\n'
     )
-    columns(
-        ("order", "what it is", "rule"),
-        ((order["name"], order["description"], order["rule"]) for order in known_orders()),
-        left=3,
-    )
+    rows = (order.values() for order in describe_orders())
+    print_table(("order", "what it is", "rule"), map(tuple, rows), left=3)
 
 
 def describe(plan: Plan) -> dict[str, object]:
     """A plan as plain data."""
     return {
-        "name": plan.name,
-        "norm": plan.norm,
+        **fields(plan, "name norm"),
         "cast": cast_of(plan),
-        "summary": plan.summary,
-        "source": plan.source,
-        "version": plan.version,
-        "verified": plan.verified,
-        "assumed": list(plan.assumed),
-        "eps_default": plan.eps_default,
-        "switches": plan.switches,
+        **fields(plan, "summary source version verified assumed eps_default switches"),
     }

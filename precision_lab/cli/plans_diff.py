@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from precision_lab.cli import numbers, rows
-from precision_lab.cli.output import as_json, columns, emit, facts
+from precision_lab.cli.output import as_json, fields, print_json, print_pairs, print_table
 from precision_lab.plan import Plan, meaning, plans
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ MOST_VALUES = 24
 @click.argument("one")
 @click.argument("other")
 @click.option("--norm", help="rms or layer, for plans of both; rms if absent.")
-@click.option("--format", "held", default="bfloat16", show_default=True, help="Holds the inputs.")
+@click.option("--format", default="bfloat16", show_default=True, help="Holds the inputs.")
 @as_json
-def command(one: str, other: str, *, norm: str | None, held: str, as_json: bool) -> None:
+def command(one: str, other: str, *, as_json: bool, **options: Any) -> None:
     """Show what differs between two plans, and one input on which they disagree.
 
     A plan may be changed in place: 'late order=kahan' is late with another switch.
@@ -37,91 +37,93 @@ def command(one: str, other: str, *, norm: str | None, held: str, as_json: bool)
     """
     from precision_lab.identification import differences
 
-    found = differences(named(one), named(other), norm=norm, format=held)
+    comparison = differences(read_plan(one), read_plan(other), **options)
     if as_json:
-        emit(data(found))
+        print_json(describe(comparison))
         return
-    show_switches(found)
+    show_switches(comparison)
     click.echo()
-    show_example(found)
+    show_example(comparison)
     click.echo()
-    facts(conclusion(found))
+    print_pairs(conclusion(comparison))
 
 
-def named(text: str) -> Plan:
+def read_plan(text: str) -> Plan:
     """A plan by its name, after which its switches may be set."""
     name, _, assigned = text.strip().partition(" ")
     return plans[name].replace(**rows.assignments(assigned.split()))
 
 
-def show_switches(found: PlanDifferences) -> None:
+def show_switches(comparison: PlanDifferences) -> None:
     """Each switch that differs, and what its values mean."""
-    names = [plan.name for plan in found.plans]
-    if not found.switches:
+    names = [plan.name for plan in comparison.plans]
+    if not comparison.switches:
         click.echo(f"{names[0]} and {names[1]} have the same switches.")
         return
-    facts(zip("AB", names, strict=True))
-    one, other = found.output_formats
+    print_pairs(zip("AB", names, strict=True))
+    one, other = comparison.output_formats
     if one != other:
         click.echo(f"\nA gives {one.name}, B {other.name}: outputs of other formats.")
     click.echo()
-    columns(
+    print_table(
         ("switch", "", "value", "which is"),
         (
             (switch if letter == "A" else "", letter, value, meaning(switch, value))
-            for switch, values in found.switches.items()
+            for switch, values in comparison.switches.items()
             for letter, value in zip("AB", values, strict=True)
         ),
         left=4,
     )
 
 
-def show_example(found: PlanDifferences) -> None:
+def show_example(comparison: PlanDifferences) -> None:
     """The input on which they disagree, and what each makes of it."""
-    example = found.example
-    if example is None:
-        if found.proved:
-            click.echo("No input can tell them apart here: their switches mean the same.")
-        else:
-            click.echo(
-                f"No input on which they disagree was found among {found.tried:,} rows in"
-                f" {found.format.name}.\nThat is no proof that there is none."
-            )
-        return
-    click.echo(f"They disagree on this row, held in {found.format.name}:")
-    show_input(example, found.format)
-    at = f"output {example.element}"
-    click.echo(f"eps = {example.eps!r} = {example.eps.hex()}\n")
-    columns(
-        (at, "value", "code", "right", "code"),
-        (
-            (name, *number_and_code(y, target), *number_and_code(right, target))
-            for name, target, y, right in told(found, example)
-        ),
-        left=1,
+    example, format = comparison.example, comparison.format
+    if example is None and comparison.proved:
+        click.echo("No input can tell them apart here: their switches mean the same.")
+    elif example is None:
+        click.echo(
+            f"No input on which they disagree was found among {comparison.tried:,} rows in"
+            f" {format.name}.\nThat is no proof that there is none."
+        )
+    else:
+        click.echo(f"They disagree on this row, held in {format.name}:")
+        show_input(example, format)
+        click.echo(f"eps = {example.eps!r} = {example.eps.hex()}\n")
+        print_table(
+            (f"output {example.element}", "value", "code", "right", "code"),
+            (
+                (plan.name, *number_and_code(y, target), *number_and_code(right, target))
+                for plan, target, y, right in outputs_by_plan(comparison, example)
+            ),
+        )
+
+
+def outputs_by_plan(
+    comparison: PlanDifferences, example: Example
+) -> Iterable[tuple[Plan, Format, float, float]]:
+    """Each plan, its output format, its output and what would be right."""
+    return zip(
+        comparison.plans, comparison.output_formats, example.outputs, example.right, strict=True
     )
 
 
-def told(found: PlanDifferences, example: Example) -> Iterable[tuple[str, Format, float, float]]:
-    """Each plan's name, its output format, its output and what would be right."""
-    for plan, target, y, right in zip(
-        found.plans, found.output_formats, example.outputs, example.right, strict=True
-    ):
-        yield plan.name, target, y, right
+def inputs_of(example: Example) -> dict[str, Any]:
+    """The parts of an input by name; an absent one is None."""
+    return {"x": example.x, "weight": example.weight, "bias": example.bias}
 
 
-def show_input(example: Example, held: Format) -> None:
+def show_input(example: Example, format: Format) -> None:
     """Element by element its numbers and their codes; of a long row the first."""
-    parts = [
-        (name, part)
-        for name, part in (("x", example.x), ("weight", example.weight), ("bias", example.bias))
-        if part is not None
-    ]
+    parts = {name: part for name, part in inputs_of(example).items() if part is not None}
     size = example.x.size
-    columns(
-        ("element", *(word for name, _ in parts for word in (name, "code"))),
+    print_table(
+        ("element", *(word for name in parts for word in (name, "code"))),
         (
-            (place, *(text for _, part in parts for text in number_and_code(part[place], held)))
+            (
+                place,
+                *(text for part in parts.values() for text in number_and_code(part[place], format)),
+            )
             for place in range(min(size, MOST_VALUES))
         ),
     )
@@ -129,86 +131,80 @@ def show_input(example: Example, held: Format) -> None:
         click.echo(f"… {size} elements in all: --json prints them")
 
 
-def number_and_code(value: Any, held: Format) -> tuple[str, str]:
+def number_and_code(value: Any, format: Format) -> tuple[str, str]:
     """A value as people read it, and as it is stored."""
-    return repr(float(value)), numbers.code_text(float(value), held)
+    return repr(float(value)), numbers.code_text(float(value), format)
 
 
-def conclusion(found: PlanDifferences) -> list[tuple[str, str]]:
+def conclusion(comparison: PlanDifferences) -> list[tuple[str, str]]:
     """What it comes to."""
-    one, other = found.plans
-    lines = []
-    if found.proved:
-        lines.append(("function", "the same, to the last bit"))
-    elif found.other_function:
-        which = ", ".join(found.other_function)
-        lines.append(("function", f"not the same function of real numbers: {which}"))
+    one, other = comparison.plans
+    norm, example = comparison.norm, comparison.example
+    if comparison.proved:
+        function = "the same, to the last bit"
+    elif comparison.other_function:
+        function = f"not the same function of real numbers: {', '.join(comparison.other_function)}"
     else:
-        lines.append(("function", "the same function of real numbers: only roundings differ"))
-    if found.example is not None and found.example.nearer is not None:
-        name = found.plans[found.example.nearer].name
+        function = "the same function of real numbers: only roundings differ"
+    lines = [("function", function)]
+    if example is not None and example.nearer is not None:
+        name = comparison.plans[example.nearer].name
         lines.append(("nearer", f"{name} is nearer to the exact value there"))
-    if found.example is not None and any(found.not_textbook):
+    if example is not None and any(comparison.not_textbook):
         others = " and ".join(
             f"{plan.name} has its own {', '.join(switches)}"
-            for plan, switches in zip(found.plans, found.not_textbook, strict=True)
+            for plan, switches in zip(comparison.plans, comparison.not_textbook, strict=True)
             if switches
         )
-        lines.append(("right", f"the textbook's {found.norm.title}, eps inside the root; {others}"))
-    if found.example is not None and found.example.bias is not None and not found.norm.centred:
-        lines.append(("bias", f"they differ in nothing else; {found.norm.title} usually has none"))
-    count = f"{found.differing_rounded:,} of {found.outputs:,} outputs differ"
-    count += f" ({found.differing_rounded / found.outputs:.3%})"
-    if len(set(found.output_formats)) > 1:
-        count += f" once both are rounded to {found.narrower.name}"
-    where = f"normal rows, random gain, {found.norm.name}, {found.format.name}"
+        lines.append(("right", f"the textbook's {norm.title}, eps inside the root; {others}"))
+    if example is not None and example.bias is not None and not norm.centred:
+        lines.append(("bias", f"they differ in nothing else; {norm.title} usually has none"))
+    differing, outputs = comparison.differing_rounded, comparison.outputs
+    count = f"{differing:,} of {outputs:,} outputs differ ({differing / outputs:.3%})"
+    if len(set(comparison.output_formats)) > 1:
+        count += f" once both are rounded to {comparison.narrower.name}"
+    where = f"normal rows, random gain, {norm.name}, {comparison.format.name}"
     lines.append(("share", f"{count}: {where}"))
     if one.eps_default != other.eps_default:
-        lines.append(
-            (
-                "eps",
-                f"defaults: {one.eps_default:g} and {other.eps_default:g}; here both get the same",
-            )
-        )
+        defaults = f"{one.eps_default:g} and {other.eps_default:g}"
+        lines.append(("eps", f"defaults: {defaults}; here both get the same"))
     return lines
 
 
-def data(found: PlanDifferences) -> dict[str, Any]:
+def describe(comparison: PlanDifferences) -> dict[str, Any]:
     """Everything that is shown, and the whole input."""
-    example = found.example
+    example = comparison.example
     return {
-        "plans": [plan.name for plan in found.plans],
-        "norm": found.norm.name,
-        "format": found.format.name,
+        "plans": [plan.name for plan in comparison.plans],
+        "norm": comparison.norm.name,
+        "format": comparison.format.name,
         "switches": {
             switch: [{"value": value, "meaning": meaning(switch, value)} for value in values]
-            for switch, values in found.switches.items()
+            for switch, values in comparison.switches.items()
         },
-        "same_function": not found.other_function,
-        "other_function": list(found.other_function),
-        "proved_equal": found.proved,
-        "rows_tried": found.tried,
-        "example": None if example is None else example_data(found, example),
+        "same_function": not comparison.other_function,
+        "other_function": list(comparison.other_function),
+        "proved_equal": comparison.proved,
+        "rows_tried": comparison.tried,
+        "example": None if example is None else describe_example(comparison, example),
         "not_textbook": {
             plan.name: list(switches)
-            for plan, switches in zip(found.plans, found.not_textbook, strict=True)
+            for plan, switches in zip(comparison.plans, comparison.not_textbook, strict=True)
         },
-        "output_formats": [target.name for target in found.output_formats],
-        "differing": found.differing,
-        "differing_rounded": found.differing_rounded,
-        "outputs": found.outputs,
-        "eps_defaults": [plan.eps_default for plan in found.plans],
+        "output_formats": [target.name for target in comparison.output_formats],
+        **fields(comparison, "differing differing_rounded outputs"),
+        "eps_defaults": [plan.eps_default for plan in comparison.plans],
     }
 
 
-def example_data(found: PlanDifferences, example: Example) -> dict[str, Any]:
+def describe_example(comparison: PlanDifferences, example: Example) -> dict[str, Any]:
     """The input with codes in hexadecimal, and each plan's output."""
-    held = found.format
     parts: dict[str, Any] = {}
-    for name, part in (("x", example.x), ("weight", example.weight), ("bias", example.bias)):
-        values = None if part is None else [float(value) for value in part]
-        parts[name] = values
-        parts[f"{name}_hex"] = values and [numbers.code_text(value, held) for value in values]
+    for name, part in inputs_of(example).items():
+        values: Any = part if part is None else [float(value) for value in part]
+        codes = values and [numbers.code_text(value, comparison.format) for value in values]
+        parts |= {name: values, f"{name}_hex": codes}
+    by_plan = outputs_by_plan(comparison, example)
     return {
         **parts,
         "eps": example.eps,
@@ -216,7 +212,7 @@ def example_data(found: PlanDifferences, example: Example) -> dict[str, Any]:
         "element": example.element,
         "outputs": [
             {
-                "plan": name,
+                "plan": plan.name,
                 "format": target.name,
                 "output": y,
                 "output_hex": numbers.code_text(y, target),
@@ -224,9 +220,7 @@ def example_data(found: PlanDifferences, example: Example) -> dict[str, Any]:
                 "right": right,
                 "right_hex": numbers.code_text(right, target),
             }
-            for (name, target, y, right), exact in zip(
-                told(found, example), example.exact, strict=True
-            )
+            for (plan, target, y, right), exact in zip(by_plan, example.exact, strict=True)
         ],
-        "nearer": None if example.nearer is None else found.plans[example.nearer].name,
+        "nearer": None if example.nearer is None else comparison.plans[example.nearer].name,
     }

@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from precision_lab.cli.output import as_json, emit
+from precision_lab.cli.output import as_json, fields, print_json
 
 FULL = "The wide grids: more formats, sizes, plans and inputs; about ten minutes on two cores."
 
@@ -53,20 +53,10 @@ def command(
         notice=None if quiet else partial(click.echo, err=True),
     )
     if as_json:
-        emit(
-            {
-                "index": str(result.index),
-                "pages": [
-                    {
-                        "analysis": page.name,
-                        "status": page.status,
-                        "note": page.note,
-                        "findings": [str(finding) for finding in page.findings],
-                    }
-                    for page in result.pages
-                ],
-            }
-        )
+        pages = [
+            {"analysis": page.name, **fields(page, "status note findings")} for page in result.pages
+        ]
+        print_json({"index": str(result.index), "pages": pages})
     else:
         for page in result.pages:
             first = page.note if page.status != "done" or not page.findings else page.findings[0]

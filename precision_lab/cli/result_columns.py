@@ -74,16 +74,16 @@ def result_columns() -> dict[str, str]:
     """Every column of a table of results with its meaning; ``<name>`` stands for several names."""
     case, report, plan = meanings(Case), meanings(ErrorReport), meanings(Plan)
     apart = ("plan", "kernel", "parameters", *PLACES)
-    named = {name: case.get(name, "") for name in CASE_FIELDS if name not in apart}
-    told = {**{name: report.get(name, "") for name in ERRORS}, "rows_lost": LOST}
+    axes = {name: case.get(name, "") for name in CASE_FIELDS if name not in apart}
+    measures = {**{name: report.get(name, "") for name in ERRORS}, "rows_lost": LOST}
     errors = {
-        **{f"arithmetic_{name}": text for name, text in told.items()},
-        **{f"total_{name}": f"As arithmetic_{name}, {BEFORE}." for name in told},
+        **{f"arithmetic_{name}": text for name, text in measures.items()},
+        **{f"total_{name}": f"As arithmetic_{name}, {BEFORE}." for name in measures},
     }
     switches = {f"plan_{name}": plan.get(name, "") for name in ("norm", *SWITCHES)}
     return {
         "plan": "The plan's name, or the kernel's.",
-        **named,
+        **axes,
         **KERNELS,
         **INPUTS,
         "output_format": "The format of the outputs, whose ulp is the unit of the errors.",

@@ -10,19 +10,20 @@ import click
 import numpy as np
 
 from precision_lab.cli import numbers, rows
-from precision_lab.cli.output import as_json, columns, emit, facts
+from precision_lab.cli.output import as_json, print_json, print_pairs, print_table
 from precision_lab.exceptions import InputError
-from precision_lab.numbers import Format, formats
-from precision_lab.plan import Plan, plans
+from precision_lab.numbers import formats
+from precision_lab.plan import plans
 
 if TYPE_CHECKING:
-    from precision_lab.cli.rows import Row
-    from precision_lab.plan import Account, Steps
+    from precision_lab.cli.rows import InputRow, Vector
+    from precision_lab.numbers import Format
+    from precision_lab.plan import Account, Plan, Steps
 
 SET = "Change a switch; `precision-lab plans --switches` lists them, with their values."
 FLAGS = {"source": "--input", "place": "--row", "parameters": "--parameter"}
 """Options whose name here is another one."""
-NUMBERS = {"x": "of the inputs", "weight": "of the gain", "bias": "of the bias"}
+PARTS = {"x": "of the inputs", "weight": "of the gain", "bias": "of the bias"}
 
 
 @click.command("steps")
@@ -30,7 +31,7 @@ NUMBERS = {"x": "of the inputs", "weight": "of the gain", "bias": "of the bias"}
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help=SET)
 @click.option("--norm", help="rms or layer, for plans of both; rms if absent.")
 @click.option("--eps", help="The plan's own, or the captured model's, if absent.")
-@click.option("--format", "held", default="bfloat16", show_default=True, help="Holds the inputs.")
+@click.option("--format", default="bfloat16", show_default=True, help="Holds the inputs.")
 @click.option("--weight-format", help="Holds gain and bias; as the inputs if absent.")
 @click.option("--values", metavar="NUMBERS", help="The row itself: '300 -2 0x1p-3'.")
 @click.option("--weight", metavar="NUMBERS", help="The gain itself, as many numbers.")
@@ -80,182 +81,169 @@ def command(
     """
     from precision_lab.plan import steps
 
-    given = {
+    chosen_by_user = {
         name
         for name in options
         if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
-    refuse_contradictions(given, options["source"])
-    chosen = plans[plan].replace(**rows.assignments(switches))
-    held = formats[options.pop("held")]
-    beside = formats[options["weight_format"]] if options["weight_format"] else held
-    row = find_row(held, beside, chosen.eps_default, **options)
-    assert row.eps is not None  # noqa: S101 - every way of finding a row sets it
-    found = steps(
-        held.cast(row.x),
-        None if row.weight is None else beside.cast(row.weight),
-        None if row.bias is None else beside.cast(row.bias),
+    refuse_contradictions(chosen_by_user, options["source"])
+    changed = plans[plan].replace(**rows.assignments(switches))
+    format = formats[options["format"]]
+    gain_format = formats[options["weight_format"]] if options["weight_format"] else format
+    row = make_row(format, gain_format, changed.eps_default, options)
+    assert row.eps is not None  # noqa: S101 - every way of making a row sets it
+    inputs: dict[str, tuple[Vector | None, Format]] = {
+        "x": (row.x, format), "weight": (row.weight, gain_format), "bias": (row.bias, gain_format)
+    }  # fmt: skip
+    stored: list[Any] = [part if part is None else to.cast(part) for part, to in inputs.values()]
+    result = steps(
+        *stored,
         eps=row.eps,
-        plan=chosen,
+        plan=changed,
         norm=norm or row.norm,
     )
-    stored = {
-        "x": rows.past(row.x, held),
-        "weight": rows.past(row.weight, beside),
-        "bias": rows.past(row.bias, beside),
-    }
+    past = {name: rows.count_past(*pair) for name, pair in inputs.items()}
     if as_json:
-        emit(data(found, row, held, stored))
+        print_json(describe(result, row, format, past))
         return
-    show(
-        found,
-        [
-            ("plan", sentence(plans[plan], chosen)),
-            ("input", f"{row.title}: {row.x.size} values held in {held.name}"),
-            *told_stored(stored, {"x": held, "weight": beside, "bias": beside}),
-        ],
-        row.eps,
-    )
+    overflows = [
+        f"{past[name]} {PARTS[name]} past {target.name}'s largest, {target.largest:g}"
+        for name, (_, target) in inputs.items()
+        if past[name]
+    ]
+    title = [
+        ("plan", sentence(plans[plan], changed)),
+        ("input", f"{row.title}: {row.x.size} values held in {format.name}"),
+        *([("stored", "; ".join(overflows))] if overflows else []),
+    ]
+    show(result, title, row.eps)
     click.echo()
-    facts(conclusion(found, stored["x"]))
+    print_pairs(conclusion(result, past["x"]))
 
 
-def refuse_contradictions(given: set[str], source: str) -> None:
+def refuse_contradictions(chosen: set[str], source: str) -> None:
     """Refuse options that another one makes meaningless, rather than ignore them.
 
     Parameters
     ----------
-    given
-        Names of the options that were given.
+    chosen
+        Names of the options that the command line has.
     source
         The input.
     """
-    idle: tuple[str, ...]
-    if "values" in given:
-        kind, idle = "--values is the row itself", ("source", "layer", "place")
-        idle += ("hidden", "parameters")
-    elif rows.is_captured(source):
-        kind, idle = f"--input {source} is a capture", ("hidden", "parameters")
+    idle: tuple[str, ...] = ("hidden", "parameters")
+    if "values" in chosen:
+        kind, idle = "--values is the row itself", ("source", "layer", "place", *idle)
+    elif rows.names_capture(source):
+        kind = f"--input {source} is a capture"
     else:
         kind, idle = f"--input {source} is a family", ("layer",)
-    if {"weight", "gain"} <= given:
+    if {"weight", "gain"} <= chosen:
         raise InputError("--weight is the gain itself: leave --gain out")
     for name in idle:
-        if name in given:
+        if name in chosen:
             raise InputError(f"{kind}: leave {FLAGS.get(name, f'--{name}')} out")
 
 
-def sentence(base: Plan, chosen: Plan) -> str:
+def sentence(base: Plan, changed: Plan) -> str:
     """The plan's name and what it is; where switches were changed, what they were."""
     was = base.switches
-    changed = [
+    changes = [
         f"{switch}={value} (was {was[switch]})"
-        for switch, value in chosen.switches.items()
+        for switch, value in changed.switches.items()
         if value != was[switch]
     ]
-    return f"{base.name} with {', '.join(changed)}" if changed else f"{base.name}: {base.summary}"
+    return f"{base.name} with {', '.join(changes)}" if changes else f"{base.name}: {base.summary}"
 
 
-def told_stored(stored: dict[str, int], targets: dict[str, Format]) -> list[tuple[str, str]]:
-    """A line that says which of the numbers given lie past what is to hold them."""
-    told = [
-        f"{count} {NUMBERS[name]} past {targets[name].name}'s largest, {targets[name].largest:g}"
-        for name, count in stored.items()
-        if count
-    ]
-    return [("stored", "; ".join(told))] if told else []
-
-
-def find_row(held: Format, beside: Format, eps_default: float, **options: Any) -> Row:
-    """The row that the options ask for, with its gain, bias and eps."""
+def make_row(
+    format: Format, gain_format: Format, eps_default: float, options: dict[str, Any]
+) -> InputRow:
+    """The row that the options describe, with its gain, bias and eps."""
     from precision_lab.inputs import make_bias, make_gain
 
-    eps = None if options["eps"] is None else numbers.one(options["eps"])
+    eps = None if options["eps"] is None else numbers.read_float64(options["eps"])
     if options["values"] is not None:
-        x = rows.written(numbers.split(options["values"]), held)
-        row = rows.Row(title="the values given", x=x, weight=None, bias=None)
-    elif rows.is_captured(options["source"]):
-        row = rows.captured(options["source"], options["layer"], options["place"])
+        row = rows.InputRow(title="the values given", x=rows.read_vector(options["values"], format))
+    elif rows.names_capture(options["source"]):
+        row = rows.captured_row(options["source"], options["layer"], options["place"])
     else:
-        row = rows.synthetic(
+        row = rows.synthetic_row(
             options["source"],
-            place=options["place"],
-            hidden=options["hidden"],
-            seed=options["seed"],
-            held=held,
+            format=format,
             eps=eps_default if eps is None else eps,
-            parameters=options["parameters"],
+            **{name: options[name] for name in ("place", "hidden", "seed", "parameters")},
         )
-    own = row.norm is not None
+    captured = row.norm is not None
     size, seed = row.x.size, options["seed"]
+    parts: dict[str, Any] = {}
     if options["weight"] is not None:
-        weight = rows.written(numbers.split(options["weight"]), beside)
-        row = dataclasses.replace(row, weight=weight)
-    elif options["gain"] or not own:
+        parts["weight"] = rows.read_vector(options["weight"], gain_format)
+    elif options["gain"] or not captured:
         gain = options["gain"] or ("random" if options["values"] is None else "none")
-        row = dataclasses.replace(row, weight=make_gain(gain, hidden=size, seed=seed))
-    if options["bias"] or not own:
-        bias = make_bias(options["bias"] or "none", hidden=size, seed=seed)
-        row = dataclasses.replace(row, bias=bias)
-    known = eps_default if row.eps is None else row.eps
-    return dataclasses.replace(row, eps=known if eps is None else eps)
+        parts["weight"] = make_gain(gain, hidden=size, seed=seed)
+    if options["bias"] or not captured:
+        parts["bias"] = make_bias(options["bias"] or "none", hidden=size, seed=seed)
+    if eps is None:
+        eps = eps_default if row.eps is None else row.eps
+    return dataclasses.replace(row, **parts, eps=eps)
 
 
-def shown(values: Any, element: int) -> float:
+def element_of(values: Any, element: int) -> float:
     """The element of a step that is shown: steps of one value a row have no other."""
     return float(values.flat[element if values.size > 1 else 0])
 
 
-def describe(account: Account, element: int) -> dict[str, Any]:
+def describe_step(account: Account, element: int) -> dict[str, Any]:
     """A step as plain data."""
     return {
         "step": account.step.name,
         "formula": account.step.formula,
         "format": account.step.format.name,
         "elements": account.step.values.size,
-        "held": shown(account.step.values, element),
-        "exact": shown(account.exact, element),
+        "held": element_of(account.step.values, element),
+        "exact": element_of(account.exact, element),
         "relative": account.relative,
         "overflowed": account.step.overflowed,
         "cost_ulp": account.cost,
     }
 
 
-def data(found: Steps, row: Row, held: Format, stored: dict[str, int]) -> dict[str, Any]:
+def describe(result: Steps, row: InputRow, format: Format, past: dict[str, int]) -> dict[str, Any]:
     """Everything that is shown, and the whole row beside it."""
-    first = found.overflowed.step.name if found.overflowed else None
+    first = result.overflowed.step.name if result.overflowed else None
     return {
-        "plan": found.plan.name,
-        "switches": found.plan.switches,
-        "norm": found.norm.name,
+        "plan": result.plan.name,
+        "switches": result.plan.switches,
+        "norm": result.norm.name,
         "input": row.title,
-        "input_format": held.name,
+        "input_format": format.name,
         "eps": row.eps,
-        "element": found.element,
-        "steps": [describe(one, found.element) for one in found.accounts],
-        "x": held.round(row.x),
-        "output": found.output.astype(float),
-        "exact": found.exact,
-        "correctly_rounded": found.rounded.astype(float),
-        "errors": found.report.to_dict(),
-        "stored_overflowed": stored,
-        "overflowed_first": "stored" if stored["x"] else first,
-        "costliest": found.costliest.step.name if found.costliest else None,
+        "element": result.element,
+        "steps": [describe_step(one, result.element) for one in result.accounts],
+        "x": format.round(row.x),
+        "output": result.output.astype(float),
+        "exact": result.exact,
+        "correctly_rounded": result.rounded.astype(float),
+        "errors": result.report.to_dict(),
+        "stored_overflowed": past,
+        "overflowed_first": "stored" if past["x"] else first,
+        "costliest": result.costliest.step.name if result.costliest else None,
     }
 
 
-def show(found: Steps, title: list[tuple[str, str]], eps: float) -> None:
+def show(result: Steps, title: list[tuple[str, str]], eps: float) -> None:
     """The account for people, but for what it comes to."""
-    element = found.element
-    facts(
+    element = result.element
+    print_pairs(
         [
             *title,
-            ("norm", f"{found.norm.title}, eps {eps!r}"),
+            ("norm", f"{result.norm.title}, eps {eps!r}"),
             ("shown", f"element {element}, whose output is farthest from the truth"),
         ]
     )
     click.echo()
-    columns(
+    print_table(
         ("step", "formula", "format", "values", "held", "exact", "relative", "over", "cost"),
         (
             (
@@ -263,44 +251,41 @@ def show(found: Steps, title: list[tuple[str, str]], eps: float) -> None:
                 f"{one['held']:.7g}", f"{one['exact']:.10g}", f"{one['relative']:.2g}",
                 one["overflowed"] or "", f"{one['cost_ulp']:.3g}",
             )
-            for one in (describe(account, element) for account in found.accounts)
+            for one in (describe_step(account, element) for account in result.accounts)
         ),
         left=3,
     )  # fmt: skip
 
 
-def conclusion(found: Steps, lost: int) -> list[tuple[str, str]]:
-    """What it comes to; `lost` inputs left the range before the first step."""
-    report, element = found.report, found.element
-    y, right = float(found.output[element]), float(found.rounded[element])
-    name, off = (
-        found.format.name,
-        "" if report.worst is None else f"{abs(report.worst.ulp):.4g} ulp",
+def conclusion(result: Steps, past: int) -> list[tuple[str, str]]:
+    """What it comes to; `past` inputs left the range before the first step."""
+    report, element, target = result.report, result.element, result.format
+    y, right = (
+        f"{value!r} in {target.name}, {numbers.code_text(value, target)}"
+        for value in (float(result.output[element]), float(result.rounded[element]))
     )
+    off = "" if report.worst is None else f"{abs(report.worst.ulp):.4g} ulp"
     lines = [
-        (
-            "output",
-            f"{y!r} in {name}, {numbers.code_text(y, found.format)}; off by {off or 'none'}",
-        ),
-        ("right", f"{right!r} in {name}, {numbers.code_text(right, found.format)}"),
-        ("exact", f"{found.exact[element]:.17g}"),
+        ("output", f"{y}; off by {off or 'none'}"),
+        ("right", right),
+        ("exact", f"{result.exact[element]:.17g}"),
     ]
     if report.measured:
-        within = np.abs(found.exact) <= found.format.largest
-        count = np.count_nonzero(found.output.astype(float)[within] == found.rounded[within])
-        of = ", for the inputs as stored" if lost else ""
+        within = np.abs(result.exact) <= target.largest
+        count = np.count_nonzero(result.output.astype(float)[within] == result.rounded[within])
+        of = ", for the inputs as stored" if past else ""
         lines.append(("row", f"{count} of {np.count_nonzero(within)} correctly rounded{of}"))
-    if lost:
-        those = "an input" if lost == 1 else f"{lost} inputs"
+    if past:
+        those = "an input" if past == 1 else f"{past} inputs"
         lines.append(("overflow", f"first in stored: {those} before any step"))
-    elif found.overflowed:
-        lines.append(("overflow", f"first in {where(found.overflowed)}"))
-    if found.costliest:
-        cost = f"{found.costliest.cost:.3g} ulp on its own"
-        lines.append(("costliest", f"{where(found.costliest)}: {cost}"))
+    elif result.overflowed:
+        lines.append(("overflow", f"first in {place_of(result.overflowed)}"))
+    if result.costliest:
+        cost = f"{result.costliest.cost:.3g} ulp on its own"
+        lines.append(("costliest", f"{place_of(result.costliest)}: {cost}"))
     return lines
 
 
-def where(account: Account) -> str:
+def place_of(account: Account) -> str:
     """A step, what it computes and in what."""
     return f"{account.step.name} ({account.step.formula}), held in {account.step.format.name}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from precision_lab.cli.output import as_json, emit, facts
+from precision_lab.cli.output import as_json, fields, print_json, print_note, print_pairs
 from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -66,30 +66,25 @@ def command(
     from precision_lab.sweeps.results import OtherResultsError
 
     part = read_shard(shard)
-    found = read_config(config, many=yes)
-    path = Path(out or f"{found.name}{SUFFIX}")
+    file = read_config(config, many=yes)
+    path = Path(out or f"{file.name}{SUFFIX}")
+    jobs = jobs or min(os.cpu_count() or 1, 64)
     try:
-        with show_progress(found.name, quiet=quiet) as progress:
-            done = run(
-                found.sweep,
-                path,
-                jobs=jobs or min(os.cpu_count() or 1, 64),
-                shard=part,
-                progress=progress,
-            )
+        with show_progress(file.name, quiet=quiet) as progress:
+            done = run(file.sweep, path, jobs=jobs, shard=part, progress=progress)
     except CaseError as error:
-        complain(error)
+        report_failures(error)
         if as_json and error.run:
-            emit(data(found.name, path, part, error.run, error.failed))
+            print_json(describe(file.name, path, part, error.run, error.failed))
         ctx.exit(BAD_INPUT if isinstance(error, InputError) else CHECK_FAILED)
     except OtherResultsError as error:
-        raise InputError(f"{error} (--out {free(path)})") from error
+        raise InputError(f"{error} (--out {free_path(path)})") from error
     if as_json:
-        emit(data(found.name, path, part, done, ()))
+        print_json(describe(file.name, path, part, done, ()))
         return
     here = "" if part == (1, 1) else f", {done.wanted} of them in shard {part[0]} of {part[1]}"
     others = f", {done.elsewhere} by other processes" if done.elsewhere else ""
-    facts(
+    print_pairs(
         [
             ("results", path),
             ("cases", f"{done.cases}{here}"),
@@ -98,7 +93,7 @@ def command(
     )
 
 
-def data(
+def describe(
     name: str, path: Path, part: tuple[int, int], done: Run, failed: Sequence[Failed]
 ) -> dict[str, Any]:
     """What a run came to, as plain data."""
@@ -108,30 +103,27 @@ def data(
         "sweep": done.sweep,
         "cases": done.cases,
         "shard": {"number": part[0], "of": part[1], "cases": done.wanted},
-        "before": done.before,
-        "measured": done.measured,
-        "elsewhere": done.elsewhere,
+        **fields(done, "before measured elsewhere"),
         "failed": [dataclasses.asdict(one) for one in failed],
     }
 
 
-def complain(error: CaseError) -> None:
+def report_failures(error: CaseError) -> None:
     """Say what failed: in one line, or where there are several plans and kernels in one each."""
     if len(error.failed) < 2 or error.run is None:
-        click.echo(f"precision-lab: {error}", err=True)
+        print_note(str(error))
         return
     count = sum(one.cases for one in error.failed)
-    click.echo(
-        f"precision-lab: {count} of {error.run.wanted} cases could not be measured, the others are "
-        "saved; the first of each:",
-        err=True,
+    print_note(
+        f"{count} of {error.run.wanted} cases could not be measured, the others are saved; the"
+        " first of each:"
     )
     for one in error.failed:
         cases = "1 case" if one.cases == 1 else f"{one.cases} cases"
         click.echo(f"  {one.name}, {cases}: {one.error}", err=True)
 
 
-def free(path: Path) -> Path:
+def free_path(path: Path) -> Path:
     """A name for another results file beside this one."""
     number = 2
     while (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():

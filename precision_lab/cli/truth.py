@@ -11,7 +11,7 @@ import numpy as np
 
 from precision_lab.cli import numbers
 from precision_lab.cli.arguments import NumberCommand
-from precision_lab.cli.output import as_json, columns, emit
+from precision_lab.cli.output import as_json, print_json, print_table
 from precision_lab.exceptions import InputError
 from precision_lab.norm import norms
 from precision_lab.numbers import formats
@@ -62,26 +62,28 @@ def command(
     """
     from precision_lab.norm import truth
 
-    held = formats[input_format]
+    format = formats[input_format]
     row = [*values, *(numbers.split(read_file(path)) if path else [])]
-    found = truth(
+    parts = [row, *(text if text is None else numbers.split(text) for text in (weight, bias))]
+    arrays: list[Any] = [
+        part if part is None else numbers.read_values(part, format) for part in parts
+    ]
+    result = truth(
         norm,
-        numbers.read_values(row, held),
-        None if weight is None else numbers.read_values(numbers.split(weight), held),
-        None if bias is None else numbers.read_values(numbers.split(bias), held),
-        eps=numbers.one(eps),
-        weight_offset=numbers.one(weight_offset),
+        *arrays,
+        eps=numbers.read_float64(eps),
+        weight_offset=numbers.read_float64(weight_offset),
     )
     answer = {
         "norm": norms[norm].name,
-        "eps": found.inputs.eps,
-        "input_format": held.name,
-        "x": [float(value) for value in found.inputs.x[0]],
-        "exact": exact(found),
-        "rounded": [rounded(found, target, overflow) for target in targets or SHOWN],
+        "eps": result.inputs.eps,
+        "input_format": format.name,
+        "x": [float(value) for value in result.inputs.x[0]],
+        "exact": exact_texts(result),
+        "rounded": [describe_rounding(result, target, overflow) for target in targets or SHOWN],
     }
     if as_json:
-        emit(answer)
+        print_json(answer)
     else:
         show(answer)
 
@@ -98,38 +100,38 @@ def read_file(path: str) -> str:
         raise InputError(f"{path} is no text file of numbers") from None
 
 
-def exact(found: Truth) -> list[str]:
+def exact_texts(result: Truth) -> list[str]:
     """The exact values: thirty digits, or what IEEE arithmetic has where there is no number."""
     from precision_lab.norm import decimal
 
-    if found.inputs.x.shape[1] > LONGEST:
-        pairs = zip(found.value, found.radius, strict=True)
+    if result.inputs.x.shape[1] > LONGEST:
+        pairs = zip(result.value, result.radius, strict=True)
         return [f"{value:.17g} ± {radius:.1g}" for value, radius in pairs]
-    if not np.isfinite(found.inputs.x.astype(np.float64)).all():
-        return [str(value) for value in found.value.tolist()]
+    if not np.isfinite(result.inputs.x.astype(np.float64)).all():
+        return [str(value) for value in result.value.tolist()]
     return [
-        decimal(found.inputs, 0, place, DIGITS) if math.isfinite(value) else str(value)
-        for place, value in enumerate(found.value.tolist())
+        decimal(result.inputs, 0, place, DIGITS) if math.isfinite(value) else str(value)
+        for place, value in enumerate(result.value.tolist())
     ]
 
 
-def rounded(found: Truth, name: str, overflow: str) -> dict[str, Any]:
+def describe_rounding(result: Truth, name: str, overflow: str) -> dict[str, Any]:
     """The rounding to one format: values, codes, and how many elements each rung decided."""
     target = formats[name]
-    values = [float(value) for value in found.round(target, overflow=overflow)]
+    values = [float(value) for value in result.round(target, overflow=overflow)]
     return {
         "format": target.name,
         "values": values,
         "codes": [numbers.code_text(value, target) for value in values],
-        "rungs": {rung: count for rung, count in found.rungs.items() if count},
+        "rungs": {rung: count for rung, count in result.rungs.items() if count},
     }
 
 
 def show(answer: dict[str, Any]) -> None:
     """The answer for people: the exact values, then one column a format."""
-    x, held = answer["x"], answer["input_format"]
-    click.echo(f"{answer['norm']} of {len(x)} values held in {held}, eps {answer['eps']!r}\n")
-    columns(("x", "exact"), zip(map(repr, x), answer["exact"], strict=True), left=0)
+    x, format = answer["x"], answer["input_format"]
+    click.echo(f"{answer['norm']} of {len(x)} values held in {format}, eps {answer['eps']!r}\n")
+    print_table(("x", "exact"), zip(map(repr, x), answer["exact"], strict=True), left=0)
     click.echo()
     names, cells = ["x"], [[*map(repr, x), "proved by"]]
     for one in answer["rounded"]:
@@ -137,4 +139,4 @@ def show(answer: dict[str, Any]) -> None:
         proofs = " ".join(f"{rung}:{count}" for rung, count in one["rungs"].items())
         names.append(one["format"])
         cells.append([*(f"{value!r} {code}" for value, code in pairs), proofs])
-    columns(names, zip(*cells, strict=True), left=0)
+    print_table(names, zip(*cells, strict=True), left=0)

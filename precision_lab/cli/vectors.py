@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import click
 
-from precision_lab.cli.judging import CALLS, CLAIMS, options, real, reals, wholes, words
-from precision_lab.cli.output import as_json, emit
+from precision_lab.cli.kernel_options import CALLS, CLAIMS, OVERFLOW, add_options, read_options
+from precision_lab.cli.output import as_json, print_answer
 from precision_lab.exceptions import InputError, the_nearest
 
 
@@ -36,28 +36,13 @@ def command() -> None:
 
 @command.command("write")
 @click.argument("folder", metavar="DIR")
-@options(CLAIMS, CALLS)
-@click.option("--overflow", default="ieee", show_default=True, help="ieee or saturate.")
+@add_options(*CLAIMS, *CALLS)
+@OVERFLOW
 @click.option(
     "--limit", default=256, show_default=True, type=click.IntRange(min=1), metavar="MIB",
     help="Of inputs at most.",
 )  # fmt: skip
-def write(
-    folder: str,
-    *,
-    norm: str | None,
-    own: str | None,
-    weight_format: str | None,
-    output_format: str | None,
-    weight_offset: str | None,
-    eps: tuple[str, ...],
-    hidden: tuple[str, ...],
-    rows: tuple[str, ...],
-    probes: tuple[str, ...],
-    seed: int,
-    overflow: str,
-    limit: int,
-) -> None:
+def write(folder: str, *, limit: int, **options: Any) -> None:
     """Write the probes into DIR: a file for each hidden size, and manifest.json.
 
     A call cNNN is the tensors cNNN.x, cNNN.eps, and cNNN.weight and cNNN.bias where it has them.
@@ -65,21 +50,10 @@ def write(
     """
     from precision_lab.validation.vectors import write_vectors
 
-    written = write_vectors(
-        folder,
-        norm=norm or "rms",
-        format=own or "bfloat16",
-        weight_format=weight_format,
-        output_format=output_format,
-        weight_offset=real(weight_offset) or 0.0,
-        eps=reals(eps) or (1e-6, 1e-5),
-        hidden=wholes("hidden", hidden),
-        rows=wholes("rows", rows),
-        probes=words(probes),
-        seed=seed,
-        overflow=overflow,
-        limit=limit * 2**20,
-    )
+    arguments = read_options(options)
+    # Where an option is absent the function's default serves; a seed may be 0.
+    chosen = {name: value for name, value in arguments.items() if value or name == "seed"}
+    written = write_vectors(folder, limit=limit * 2**20, **chosen)
     first = written.files[0]
     click.echo(
         f"{written.calls} calls, {written.size / 2**20:.1f} MiB, in {len(written.files)} files of"
@@ -113,8 +87,5 @@ def check(
     if name is not None and not (name.strip() and name.isprintable()):
         raise InputError(f"{name!r} is no name: give printable characters")
     verdict = check_vectors(folder, plan=plan, name=name, partial=partial)
-    if as_json:
-        emit(json.loads(verdict.to_json()))
-    else:
-        click.echo(str(verdict))
+    print_answer(verdict, as_json=as_json)
     ctx.exit(0 if verdict.passed else 1)

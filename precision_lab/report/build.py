@@ -16,11 +16,11 @@ from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from precision_lab import canonical_json as canonical
+from precision_lab import canonical_json
 from precision_lab.exceptions import InputError, StoppedError, unknown, whole
-from precision_lab.report import library, measured, place
-from precision_lab.report import page as pages
-from precision_lab.report.page import Page
+from precision_lab.files import replace_file
+from precision_lab.report import library, measured, report_folder
+from precision_lab.report.page import Page, index_html
 from precision_lab.sweeps import MOST_JOBS, sweep
 from precision_lab.sweeps.results import OtherResultsError, set_aside
 
@@ -116,8 +116,8 @@ def report(
             raise unknown("analysis", name, known)
     cores = min(os.cpu_count() or 1, MOST_JOBS)
     jobs = whole("jobs", cores if jobs is None else jobs, 1, MOST_JOBS)
-    folder = place.folder(out)
-    place.check(folder, wanted)
+    folder = report_folder.make_folder(out)
+    report_folder.check_folder(folder, wanted)
     show = progress or (lambda _label: nullcontext(lambda _done, _total: None))
 
     def tell(line: str) -> None:
@@ -125,22 +125,23 @@ def report(
         with suppress(OSError, ValueError):
             (notice or (lambda _line: None))(line)
 
-    done, kept = [], {}
+    pages, notes = [], {}
     for name in wanted:
         command = _command(name, out, full=full)
         fresh = full or name in named
         page = _page(name, folder, command, full=full, fresh=fresh, jobs=jobs, show=show, tell=tell)
-        if page.status != "done" and place.good(folder, name):
-            kept[name] = page.note
+        if page.status != "done" and report_folder.has_page(folder, name):
+            notes[name] = page.note
             page = replace(page, note=f"{page.note} The earlier page is still there.")
         elif page.status != "done":
-            place.write(folder, place.drawn(page, errors="backslashreplace"))
-        done.append(page)
-    entries, absent = place.entries(folder, library.reading(known))
-    entries = [{**entry, "note": kept.get(entry["name"], "")} for entry in entries]
-    index = pages.index_html(entries, [_command(name, out, full=full) for name in absent])
-    place.save(folder / "index.html", index.encode(errors="backslashreplace"))
-    return ReportResult(out=folder, pages=tuple(done))
+            files = report_folder.draw_files(page, errors="backslashreplace")
+            report_folder.write_files(folder, files)
+        pages.append(page)
+    entries, absent = report_folder.index_entries(folder, library.reading_order(known))
+    entries = [{**entry, "note": notes.get(entry["name"], "")} for entry in entries]
+    index = index_html(entries, [_command(name, out, full=full) for name in absent])
+    replace_file(folder / "index.html", [index.encode(errors="backslashreplace")])
+    return ReportResult(out=folder, pages=tuple(pages))
 
 
 def _command(name: str, out: str | os.PathLike[str], *, full: bool) -> str:
@@ -169,18 +170,20 @@ def _page(
         with redirect_stdout(sys.stderr):
             analysis = library.load(name)
             page = replace(page, question=analysis.question)
-            lacking = library.lacking(analysis)
-            if lacking:
-                return _without(page, lacking)
+            missing = library.missing_modules(analysis)
+            if missing:
+                return _without_extra(page, missing)
             if analysis.sweep is not None:
-                done = _swept(page, analysis, folder, full=full, jobs=jobs, show=show, tell=tell)
+                done = _page_of_sweep(
+                    page, analysis, folder, full=full, jobs=jobs, show=show, tell=tell
+                )
             else:
-                done = _measured(page, analysis, fresh=fresh, show=show)
+                done = _page_of_rows(page, analysis, fresh=fresh, show=show)
             # All of it is drawn before any file is touched.
-            place.write(folder, place.drawn(done))
+            report_folder.write_files(folder, report_folder.draw_files(done))
             return done
     except ModuleNotFoundError as error:
-        return _without(page, [str(error.name)])
+        return _without_extra(page, [str(error.name)])
     except StoppedError:
         raise
     except InputError as error:
@@ -191,36 +194,32 @@ def _page(
         return replace(page, note=f"This analysis failed: {type(error).__name__}: {error}.")
 
 
-def _without(page: Page, lacking: list[str]) -> Page:
+def _without_extra(page: Page, missing: list[str]) -> Page:
     """The page of an analysis whose extra is not installed."""
     note = (
-        f"This analysis needs {' and '.join(lacking)}, which is not installed here: install it, "
+        f"This analysis needs {' and '.join(missing)}, which is not installed here: install it, "
         f"then run: {page.command}"
     )
     return replace(page, status="missing", note=note)
 
 
-def _measured(page: Page, analysis: Analysis, *, fresh: bool, show: Show) -> Page:
+def _page_of_rows(page: Page, analysis: Analysis, *, fresh: bool, show: Show) -> Page:
     """The page of an analysis that measures, from rows measured now or before."""
-    elsewhere = analysis.made_by
-    kept = None if fresh and not elsewhere else measured.committed(analysis)
-    note = ""
-    if elsewhere:
-        page = replace(page, command=elsewhere)
-    if kept is None and elsewhere:
-        raise InputError(f"its rows are not there: {elsewhere} makes them")
-    if kept is None:
-        with show(page.name) as progress:
-            rows, versions = measured.measure(analysis, progress)
-    else:
-        rows, versions = kept
-        note = (
-            "These rows were measured before, with the versions below; the command measures anew."
-        )
-    return _said(page, analysis, rows, note=note, versions=versions)
+    source = analysis.made_by
+    stored = None if fresh and not source else measured.read_rows(analysis)
+    page = replace(page, command=source or page.command)
+    if stored is not None:
+        rows, versions = stored
+        note = "These rows were measured before, with the versions below; the command measures"
+        return _answered(page, analysis, rows, note=f"{note} anew.", versions=versions)
+    if source:
+        raise InputError(f"its rows are not there: {source} makes them")
+    with show(page.name) as progress:
+        rows, versions = measured.measure(analysis, progress)
+    return _answered(page, analysis, rows, versions=versions)
 
 
-def _said(page: Page, analysis: Analysis, rows: Any, **others: Any) -> Page:
+def _answered(page: Page, analysis: Analysis, rows: Any, **others: Any) -> Page:
     """The page with what an analysis says of its rows."""
     return replace(
         page,
@@ -234,7 +233,7 @@ def _said(page: Page, analysis: Analysis, rows: Any, **others: Any) -> Page:
     )
 
 
-def _swept(
+def _page_of_sweep(
     page: Page,
     analysis: Analysis,
     folder: Path,
@@ -245,29 +244,33 @@ def _swept(
     tell: Callable[[str], None],
 ) -> Page:
     """The page of an analysis that sweeps."""
-    results = folder / f"{page.name}.sqlite"
+    path = folder / f"{page.name}.sqlite"
     assert analysis.sweep is not None  # noqa: S101
     config = analysis.sweep(full=full)
+
+    def measure() -> Any:
+        with show(page.name) as progress:
+            return sweep(config, path=path, jobs=jobs, progress=progress)
+
     note = ""
     try:
-        with show(page.name) as progress:
-            rows = sweep(config, path=results, jobs=jobs, progress=progress)
+        rows = measure()
     except OtherResultsError:
-        aside = set_aside(results)
+        aside = set_aside(path)
+        other = "is of another version or another sweep"
         note = (
-            f"The results file that was here is of another version or another sweep: it was "
-            f"kept as {aside.name}, and all was measured afresh."
+            f"The results file that was here {other}: it was kept as {aside.name}, and all was "
+            "measured afresh."
         )
-        tell(f"{page.name}: {results} is of another version or another sweep: kept as {aside.name}")
-        with show(page.name) as progress:
-            rows = sweep(config, path=results, jobs=jobs, progress=progress)
-    return _said(page, analysis, rows, note=note, results=results.name, versions=_versions(rows))
+        tell(f"{page.name}: {path} {other}: kept as {aside.name}")
+        rows = measure()
+    return _answered(page, analysis, rows, note=note, results=path.name, versions=_versions(rows))
 
 
 def _versions(rows: Any) -> dict[str, str]:
     """The versions that measured the rows; several of one package stand beside each other."""
-    found: dict[str, dict[str, None]] = {}
+    versions: dict[str, dict[str, None]] = {}
     for text in rows["versions"].unique() if len(rows) else ():
-        for name, version in canonical.decode(text).items():
-            found.setdefault(name, {})[str(version)] = None
-    return {name: " and ".join(several) for name, several in found.items()}
+        for name, version in canonical_json.decode(text).items():
+            versions.setdefault(name, {})[str(version)] = None
+    return {name: " and ".join(several) for name, several in versions.items()}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from typing import TYPE_CHECKING
 
@@ -12,17 +11,16 @@ import pandas as pd
 
 from precision_lab.eps import HARM, NOTE, by_code, counted
 from precision_lab.numbers import formats
-from precision_lab.report.charts.drawing import Chart, svg
 from precision_lab.report.charts.shrink_chart import shrinks
 from precision_lab.report.charts.words import number, percent
-from precision_lab.report.page import template
+from precision_lab.report.page import answer_html
 from precision_lab.report.tables import Cell, Table
-from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from precision_lab.eps import EpsAdvice, Finding, LayerAdvice
+    from precision_lab.report.charts.drawing import Chart
 
 FEWEST, MOST = -9.0, -2.0
 """Powers of ten of eps between which the figure always reaches."""
@@ -31,7 +29,7 @@ EACH = 4
 
 
 def eps_html(advice: EpsAdvice, *, command: str = "") -> str:
-    """The page: the answer, the figure, what is told in words, the norms one by one.
+    """The page: the answer, the figure, the findings, the norms one by one.
 
     Parameters
     ----------
@@ -40,25 +38,19 @@ def eps_html(advice: EpsAdvice, *, command: str = "") -> str:
     command
         What makes the page again, or "".
     """
-    chart = shrink_chart(advice)
-    image = "" if chart is None else base64.b64encode(svg(chart).encode()).decode()
-    told = {word: [*gathered(advice.findings, word)] for word in (HARM, NOTE)}
-    tables = [layer_table(advice.layers)]
-    if advice.cures:
-        tables.insert(0, cure_table(advice))
-    return template("eps.html").render(
+    cures = [cure_table(advice)] if advice.cures else []
+    return answer_html(
+        "eps.html",
         advice=advice,
-        chart=chart,
-        image=image,
-        told=told,
-        tables=tables,
+        chart=shrink_chart(advice),
+        sentences={word: [*sentences(advice.findings, word)] for word in (HARM, NOTE)},
+        tables=[*cures, layer_table(advice.layers)],
         command=command,
-        version=__version__,
     )
 
 
-def gathered(findings: Iterable[Finding], severity: str) -> Iterator[str]:
-    """What is told, once for each code: of a code that many norms have the first, and a count."""
+def sentences(findings: Iterable[Finding], severity: str) -> Iterator[str]:
+    """The findings, one a code: of a code that many norms have the first, and a count."""
     for first, others in by_code(one for one in findings if one.severity == severity):
         where = f"{first.layer}: " if first.layer else ""
         more = f", and so in {counted(others, 'more norm')}" if others else ""

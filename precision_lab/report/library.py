@@ -13,7 +13,7 @@ tables for people).
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,10 +80,10 @@ class Analysis:
 def folder() -> Path:
     """Where the analyses lie: beside the package in a checkout, inside it once installed."""
     package = Path(precision_lab.__file__).parent
-    beside = package.parent / "analyses"
+    sibling = package.parent / "analyses"
     # A folder of that name beside an installed package would be a stranger's.
-    checkout = (package.parent / "pyproject.toml").is_file() and beside.is_dir()
-    return beside if checkout else package / "analyses"
+    checkout = (package.parent / "pyproject.toml").is_file() and sibling.is_dir()
+    return sibling if checkout else package / "analyses"
 
 
 def analyses() -> dict[str, Path]:
@@ -92,7 +92,7 @@ def analyses() -> dict[str, Path]:
     return {file.stem: file for file in files if not file.stem.startswith("_")}
 
 
-def reading(names: Iterable[str]) -> list[str]:
+def reading_order(names: Iterable[str]) -> list[str]:
     """Names of analyses in the order of the index."""
     places = {name: place for place, name in enumerate(READING)}
     return sorted(names, key=lambda name: (places.get(name, len(READING)), name))
@@ -114,30 +114,19 @@ def load(name: str) -> Analysis:
     known = analyses()
     if name not in known:
         raise unknown("analysis", name, known)
-    module = _run(name, known[name])
+    module = _import_file(name, known[name])
     missing = [word for word in REQUIRED if not hasattr(module, word)]
-    sources = {word: getattr(module, word, None) for word in SOURCES}
-    if not any(sources.values()):
+    if not any(getattr(module, word, None) for word in SOURCES):
         missing.insert(0, "sweep, measure or made_by")
     if missing:
         raise InputError(f"the analysis {name} in {known[name]} lacks {', '.join(missing)}")
     if not isinstance(module.question, str):
         raise InputError(f"the question of the analysis {name} is {module.question!r}: no text")
-    return Analysis(
-        name=name,
-        needs=tuple(getattr(module, "needs", ())),
-        words=dict(getattr(module, "words", {})),
-        tables=getattr(module, "tables", lambda _rows: ()),
-        question=module.question,
-        figures=module.figures,
-        findings=module.findings,
-        sweep=sources["sweep"],
-        measure=sources["measure"],
-        made_by=sources["made_by"] or "",
-    )
+    names = [one.name for one in fields(Analysis) if hasattr(module, one.name)]
+    return Analysis(**{part: getattr(module, part) for part in names} | {"name": name})
 
 
-def _run(name: str, path: Path) -> ModuleType:
+def _import_file(name: str, path: Path) -> ModuleType:
     """The module of a file, which stays out of the table of imported modules."""
     spec = importlib.util.spec_from_file_location(f"precision_lab_analysis_{name}", path)
     assert spec is not None  # noqa: S101
@@ -147,6 +136,6 @@ def _run(name: str, path: Path) -> ModuleType:
     return module
 
 
-def lacking(analysis: Analysis) -> list[str]:
+def missing_modules(analysis: Analysis) -> list[str]:
     """What an analysis needs and this environment has not."""
     return [name for name in analysis.needs if importlib.util.find_spec(name.split(".")[0]) is None]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -57,14 +58,12 @@ def measure(
     for package in PACKAGES:
         # What an analysis did not import it did not measure.
         if package in sys.modules:
-            try:
+            with suppress(PackageNotFoundError):
                 versions[package] = version(package)
-            except PackageNotFoundError:
-                continue
     return rows, versions
 
 
-def committed(analysis: Analysis) -> tuple[pd.DataFrame, dict[str, str]] | None:
+def read_rows(analysis: Analysis) -> tuple[pd.DataFrame, dict[str, str]] | None:
     """Rows that were measured before, and their versions; None where there are none.
 
     Raises
@@ -72,13 +71,13 @@ def committed(analysis: Analysis) -> tuple[pd.DataFrame, dict[str, str]] | None:
     InputError
         The file is no such file, or was changed since.
     """
-    path = place(analysis.name)
+    path = rows_path(analysis.name)
     if not path.is_file():
         return None
     try:
-        kept = json.loads(path.read_text("utf-8"))
-        same = kept["schema"] == SCHEMA and kept["digest"] == _digest(kept["rows"])
-        rows, versions = twin.rows_of(kept["rows"]), dict(kept["versions"])
+        stored = json.loads(path.read_text("utf-8"))
+        same = stored["schema"] == SCHEMA and stored["digest"] == _digest(stored["rows"])
+        rows, versions = twin.rows_of(stored["rows"]), dict(stored["versions"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} holds no measured rows: {error}") from error
     if not same:
@@ -86,17 +85,17 @@ def committed(analysis: Analysis) -> tuple[pd.DataFrame, dict[str, str]] | None:
     return rows, versions
 
 
-def keep(analysis: Analysis, rows: pd.DataFrame, versions: dict[str, str]) -> Path:
+def write_rows(analysis: Analysis, rows: pd.DataFrame, versions: dict[str, str]) -> Path:
     """Write rows beside the file of their analysis."""
-    packed = json.loads(twin.rows_json(rows))
-    told = {"schema": SCHEMA, "versions": versions, "digest": _digest(packed)}
-    text = json.dumps(told, indent=1, ensure_ascii=False).removesuffix("\n}")
-    path = place(analysis.name)
-    replace_file(path, [f'{text},\n "rows": {twin.rows_json(rows)}\n}}\n'.encode()])
+    packed = twin.rows_json(rows)
+    head = {"schema": SCHEMA, "versions": versions, "digest": _digest(json.loads(packed))}
+    text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+    path = rows_path(analysis.name)
+    replace_file(path, [f'{text},\n "rows": {packed}\n}}\n'.encode()])
     return path
 
 
-def place(name: str) -> Path:
+def rows_path(name: str) -> Path:
     """The file of an analysis's rows."""
     return library.folder() / f"{name}.json"
 
@@ -119,7 +118,7 @@ def main(names: Sequence[str]) -> int:
             analysis = library.load(name)
             with show_progress(name) as progress:
                 rows, versions = measure(analysis, progress)
-            sys.stdout.write(f"{keep(analysis, rows, versions)}: {len(rows)} rows\n")
+            sys.stdout.write(f"{write_rows(analysis, rows, versions)}: {len(rows)} rows\n")
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 2

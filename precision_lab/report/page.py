@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from precision_lab.numbers import formats
 from precision_lab.plan import plans
+from precision_lab.report.charts.drawing import svg
 from precision_lab.report.charts.words import number
 from precision_lab.report.tables import worst_table
 from precision_lab.versions import __version__
@@ -81,20 +83,33 @@ class Page:
 
 def page_html(page: Page) -> str:
     """The page as HTML that needs neither a network nor JavaScript."""
-    rows = page.rows
+    tables, words = [*page.tables], {}
     # Rows of other kinds than a sweep's have no worst element and no formats of their own.
-    some = rows is not None and len(rows) > 0 and "key" in rows
-    worst = [worst_table(rows)] if some and rows is not None else []
-    return template("page.html").render(
-        page=page,
-        tables=[*page.tables, *(table for table in worst if table.rows)],
-        words={**page.words, **_words(rows)} if some and rows is not None else {},
-    )
+    if page.rows is not None and len(page.rows) and "key" in page.rows:
+        tables += [table for table in [worst_table(page.rows)] if table.rows]
+        words = {**page.words, **_words(page.rows)}
+    return template("page.html").render(page=page, tables=tables, words=words)
 
 
 def index_html(entries: list[dict[str, Any]], absent: list[str]) -> str:
     """The index: a card for each page, and the commands that make the pages that are not there."""
     return template("index.html").render(entries=entries, absent=absent, version=__version__)
+
+
+def answer_html(name: str, *, chart: Chart | None = None, **parts: Any) -> str:
+    """A page that needs no file beside it: its figure is inside.
+
+    Parameters
+    ----------
+    name
+        Of the template.
+    chart
+        The figure, or None.
+    parts
+        What the template names besides; ``tables`` and ``command`` may be empty.
+    """
+    image = "" if chart is None else base64.b64encode(svg(chart).encode()).decode()
+    return template(name).render(chart=chart, image=image, version=__version__, **parts)
 
 
 def template(name: str) -> jinja2.Template:

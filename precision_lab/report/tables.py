@@ -62,7 +62,7 @@ class Table:
         for row in self.rows:
             for name, value in row.items():
                 kinds[name].add(_cell(value).kind)
-        return {name: found.pop() if len(found) == 1 else "" for name, found in kinds.items()}
+        return {name: several.pop() if len(several) == 1 else "" for name, several in kinds.items()}
 
     @property
     def lines(self) -> list[list[Cell]]:
@@ -97,9 +97,9 @@ def worst_table(rows: pd.DataFrame) -> Table:
         "largest."
     )
     cases = worst_cases(rows)
-    said = [name for name in (cases[0] if cases else ()) if any(case[name].text for case in cases)]
-    told = [{name: case[name] for name in said} for case in cases]
-    return Table(title="Worst cases", note=note, rows=told)
+    filled = {name for case in cases for name, cell in case.items() if cell.text}
+    lines = [{name: cell for name, cell in case.items() if name in filled} for case in cases]
+    return Table(title="Worst cases", note=note, rows=lines)
 
 
 def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:
@@ -122,22 +122,21 @@ def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:
 
 def _worst(row: Mapping[Hashable, Any]) -> dict[str, Cell]:
     """One line of the table of worst cases."""
-    scaled = ", scaled" if row["scale"] == "per_tensor" else ""
-    held = f"{row['format']}{scaled}"
+    format = f"{row['format']}{', scaled' if row['scale'] == 'per_tensor' else ''}"
     if row["output_format"] != row["format"]:
         # The error is in ulp of what comes out.
-        held += f" in, {row['output_format']} out"
+        format += f" in, {row['output_format']} out"
     lost = row["arithmetic_rows_lost"]
     size = f"{lost} of {row['rows']} rows lost" if lost else number(row["size"])
     return {
         "error, ulp": Cell(size, "number", "inf" if lost else ""),
-        "computed": Cell(short(row["worst_actual_hex"]), "code"),
-        "correctly rounded": Cell(short(row["worst_expected_hex"]), "code"),
-        "norm, plan, format": Cell(f"{row['norm']}, {row['plan']}, {held}"),
+        "computed": Cell(short_hex(row["worst_actual_hex"]), "code"),
+        "correctly rounded": Cell(short_hex(row["worst_expected_hex"]), "code"),
+        "norm, plan, format": Cell(f"{row['norm']}, {row['plan']}, {format}"),
         "inputs": Cell(_inputs(row), "wide"),
         "row, column": Cell(f"{row['worst_row']}, {row['worst_column']}", "number"),
-        "x": Cell(short(row["worst_x_hex"]), "code"),
-        "gain": Cell(short(row["worst_gain_hex"]), "code"),
+        "x": Cell(short_hex(row["worst_x_hex"]), "code"),
+        "gain": Cell(short_hex(row["worst_gain_hex"]), "code"),
         "first overflow": Cell(row["first_overflow"]),
     }
 
@@ -147,13 +146,13 @@ def _inputs(row: Mapping[Hashable, Any]) -> str:
     if row["layer"]:
         return f"{row['input']}, {row['layer']}"
     start = "parameter_"
-    told = [
+    parameters = [
         f"{column.removeprefix(start)} {_number(value)}"
         for column, value in row.items()
         if isinstance(column, str) and column.startswith(start) and not math.isnan(value)
     ]
     shape = f"{row['rows']} × {row['hidden']}"
-    return ", ".join([row["input"], *told, shape, f"seed {row['seed']}"])
+    return ", ".join([row["input"], *parameters, shape, f"seed {row['seed']}"])
 
 
 def _number(value: float) -> str:
@@ -162,7 +161,7 @@ def _number(value: float) -> str:
     return power(exponent - 1) if mantissa == 0.5 and abs(exponent) > 4 else number(value)
 
 
-def short(text: str) -> str:
+def short_hex(text: str) -> str:
     """A float in hexadecimal without its trailing zeros.
 
     Parameters
@@ -172,7 +171,7 @@ def short(text: str) -> str:
 
     Examples
     --------
-    >>> short("0x1.8000000000000p+4"), short("0x0.0p+0"), short("nan")
+    >>> short_hex("0x1.8000000000000p+4"), short_hex("0x0.0p+0"), short_hex("nan")
     ('0x1.8p+4', '0x0p+0', 'nan')
     """
     mantissa, separator, exponent = text.partition("p")

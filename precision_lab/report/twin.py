@@ -14,15 +14,13 @@ numbers. What rows say of their plan stands once, under ``plans``. ``tables`` ar
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from precision_lab.report.tables import short
+from precision_lab.canonical_json import plain
+from precision_lab.report.tables import short_hex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     import pandas as pd
 
@@ -46,14 +44,10 @@ def twin(page: Page) -> str:
         "status": page.status,
         "note": page.note,
         "headline": page.headline,
-        "findings": list(page.findings),
+        "findings": page.findings,
         "figures": [
-            {
-                "file": f"{page.name}/{chart.name}.svg",
-                "title": chart.title,
-                "caption": chart.caption,
-                "alt": chart.alt,
-            }
+            {"file": f"{page.name}/{chart.name}.svg"}
+            | {"title": chart.title, "caption": chart.caption, "alt": chart.alt}
             for chart in page.charts
         ],
         "versions": dict(page.versions),
@@ -69,7 +63,7 @@ def twin(page: Page) -> str:
         }
         for table in page.tables
     ]
-    packed = {"tables": tables, **_packed(page.rows)}
+    packed = {"tables": tables, **_pack(page.rows)}
     parts = [f' "{name}": {_lines(part)}' for name, part in packed.items()]
     return ",\n".join([text, *parts]) + "\n}\n"
 
@@ -90,14 +84,15 @@ def rows_of(twin: Mapping[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     count = twin["rows"]
-    found = {name: [value] * count for name, value in twin["same"].items()}
-    for name, told in twin["columns"].items():
-        found[name] = [told["values"][at] for at in told["at"]] if isinstance(told, dict) else told
+    columns = {name: [value] * count for name, value in twin["same"].items()}
+    for name, packed in twin["columns"].items():
+        coded = isinstance(packed, dict)
+        columns[name] = [packed["values"][at] for at in packed["at"]] if coded else packed
     for name, other in twin["equal"].items():
-        found[name] = found[other]
+        columns[name] = columns[other]
     for name in twin["not_finite"]:
-        found[name] = [float(value) for value in found[name]]
-    return pd.DataFrame({name: found[name] for name in twin["order"]}, index=range(count))
+        columns[name] = [float(value) for value in columns[name]]
+    return pd.DataFrame({name: columns[name] for name in twin["order"]}, index=range(count))
 
 
 def rows_json(rows: pd.DataFrame) -> str:
@@ -108,10 +103,10 @@ def rows_json(rows: pd.DataFrame) -> str:
     rows
         Of a sweep or of any other kind.
     """
-    return _lines(_packed(rows))
+    return _lines(_pack(rows))
 
 
-def _packed(rows: pd.DataFrame | None) -> dict[str, Any]:
+def _pack(rows: pd.DataFrame | None) -> dict[str, Any]:
     """The rows, by column, with nothing said twice."""
     packed: dict[str, Any] = {"plans": {}, "rows": 0, "order": []}
     same: dict[str, Any] = {}
@@ -129,7 +124,7 @@ def _packed(rows: pd.DataFrame | None) -> dict[str, Any]:
         idle = [*plans, "key", *([] if several else ["versions"])]
         rows = rows.drop(columns=idle, errors="ignore")
         packed |= {"rows": len(rows), "order": list(rows.columns)}
-        seen: dict[str, str] = {}
+        by_text: dict[str, str] = {}
         for name, column in rows.items():
             values = [_plain(value, hexadecimal=str(name).endswith("_hex")) for value in column]
             if any(isinstance(v, str) for v in values) and not any(
@@ -139,15 +134,15 @@ def _packed(rows: pd.DataFrame | None) -> dict[str, Any]:
             text = _compact(values)
             if values and len(set(map(_compact, values))) == 1:
                 same[str(name)] = values[0]
-            elif text in seen:
-                equal[str(name)] = seen[text]
+            elif text in by_text:
+                equal[str(name)] = by_text[text]
             else:
-                seen[text] = str(name)
-                columns[str(name)] = _coded(values, text)
+                by_text[text] = str(name)
+                columns[str(name)] = _pack_column(values, text)
     return packed | {"not_finite": lacking, "same": same, "equal": equal, "columns": columns}
 
 
-def _coded(values: list[Any], text: str) -> Any:
+def _pack_column(values: list[Any], text: str) -> Any:
     """A column by the numbers of its values, where that is shorter."""
     # Keyed by their JSON, for 0.0 and -0.0 are equal and not the same.
     numbers: dict[str, int] = {}
@@ -158,20 +153,16 @@ def _coded(values: list[Any], text: str) -> Any:
 
 def _plain(value: Any, *, hexadecimal: bool) -> Any:
     """A value of a row in JSON's own types."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     if hexadecimal and isinstance(value, str):
-        return " ".join(short(word) for word in value.split(" "))
-    return value
+        return " ".join(short_hex(word) for word in value.split(" "))
+    return plain(value)
 
 
 def _lines(part: Any) -> str:
     """A part of the twin, an object's entry a line."""
     if not isinstance(part, dict) or not part:
         return _compact(part)
-    entries: Iterable[str] = (f"{_compact(name)}:{_compact(value)}" for name, value in part.items())
+    entries = (f"{_compact(name)}:{_compact(value)}" for name, value in part.items())
     return "{\n  " + ",\n  ".join(entries) + "\n }"
 
 

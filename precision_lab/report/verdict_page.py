@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from precision_lab.report.charts.drawing import Chart, svg
 from precision_lab.report.charts.signed_chart import signed
-from precision_lab.report.page import template
+from precision_lab.report.page import answer_html
 from precision_lab.report.tables import Table
 from precision_lab.validation import hex_text
-from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from precision_lab.report.charts.drawing import Chart
     from precision_lab.validation import Failure, Verdict
 
 LONGEST = 64
@@ -34,8 +32,6 @@ def verdict_html(verdict: Verdict, *, command: str = "") -> str:
     command
         What makes the page again, or "".
     """
-    chart = error_chart(verdict) if verdict.errors else None
-    image = "" if chart is None else base64.b64encode(svg(chart).encode()).decode()
     power = [
         {
             "hidden": one.hidden,
@@ -44,21 +40,18 @@ def verdict_html(verdict: Verdict, *, command: str = "") -> str:
         }
         for one in verdict.power
     ]
-    tables = [
-        Table(
-            title="What would have been seen",
-            rows=power,
-            note="Relative errors from which on an output leaves what is sound.",
-        )
-    ]
-    return template("verdict.html").render(
+    table = Table(
+        title="What would have been seen",
+        rows=power,
+        note="Relative errors from which on an output leaves what is sound.",
+    )
+    return answer_html(
+        "verdict.html",
         verdict=verdict,
-        chart=chart,
-        image=image,
-        failures=[(failure, _arrays(failure)) for failure in verdict.failures],
-        tables=tables if power else [],
+        chart=error_chart(verdict) if verdict.errors else None,
+        failures=[(failure, arrays_in_hex(failure)) for failure in verdict.failures],
+        tables=[table] if power else [],
         command=command,
-        version=__version__,
     )
 
 
@@ -77,15 +70,15 @@ def error_chart(verdict: Verdict) -> Chart:
     )  # fmt: skip
 
 
-def _arrays(failure: Failure) -> list[tuple[str, str]]:
-    """The shrunk inputs of a failure, in hex."""
+def arrays_in_hex(failure: Failure) -> list[tuple[str, str]]:
+    """The shrunk inputs of a failure by name."""
     inputs = failure.inputs
     if inputs is None or not inputs.x.size:
         return []
-    return [(name, _spelt(array)) for name, array in inputs.named_arguments().items()]
+    return [(name, _in_hex(array)) for name, array in inputs.named_arguments().items()]
 
 
-def _spelt(array: NDArray[Any]) -> str:
+def _in_hex(array: NDArray[Any]) -> str:
     rows = array.astype(float).reshape(-1, array.shape[-1])
     lines = []
     for row in rows[:4].tolist():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError
 from precision_lab.files import replace_file
-from precision_lab.report.page import template
+from precision_lab.report.page import answer_html
 from precision_lab.report.tables import Cell, Table
 from precision_lab.versions import __version__
 
@@ -38,8 +38,8 @@ def write_verdicts(
     InputError
         If it cannot be written there.
     """
-    told = page if path.endswith(".html") else document
-    text = told(verdicts, finished=finished)
+    written = verdicts_html if path.endswith(".html") else verdicts_json
+    text = written(verdicts, finished=finished)
     folder = Path(path).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,9 +48,9 @@ def write_verdicts(
     replace_file(Path(path), [text.encode(errors="backslashreplace")])
 
 
-def document(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> str:
+def verdicts_json(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> str:
     """Verdicts as strict JSON."""
-    told = {
+    document = {
         "schema": SCHEMA,
         "precision_lab": __version__,
         "finished": finished,
@@ -58,34 +58,34 @@ def document(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) ->
         "failed": sum(not one["passed"] for one in verdicts),
         "verdicts": list(verdicts),
     }
-    return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def page(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> str:
+def verdicts_html(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> str:
     """Verdicts as a page that stands alone: those that failed, then all of them."""
     failed = [one for one in verdicts if not one["passed"]]
     tables = [Table(title="Verdicts", rows=[_line(one) for one in verdicts])] if verdicts else []
-    return template("verdicts.html").render(
+    return answer_html(
+        "verdicts.html",
         verdicts=verdicts,
         failed=failed,
         tables=tables,
+        command="",
         finished=finished,
-        version=__version__,
     )
 
 
 def _line(one: Mapping[str, Any]) -> dict[str, Cell]:
     settings = one["settings"]
-    first = one["failures"][0] if one["failures"] else None
+    first = one["failures"][0] if one["failures"] else {}
+    wrong = f"{first['count']:,} of {first['total']:,}" if first.get("count") else ""
     return {
         "kernel": Cell(one["kernel"]),
         "verdict": Cell("sound" if one["passed"] else "not sound"),
         "norm, format": Cell(f"{settings['norm']}, {settings['output_format']}"),
         "schedule": Cell(one["schedule"] or ""),
-        "first failure": Cell("" if first is None else first["probe"] or first["kind"]),
-        "wrong": Cell(
-            f"{first['count']:,} of {first['total']:,}" if first and first["count"] else ""
-        ),
+        "first failure": Cell(first["probe"] or first["kind"] if first else ""),
+        "wrong": Cell(wrong),
         "outputs": Cell(f"{one['outputs']:,}", "number"),
         "test": Cell(one["test"], "code"),
     }

@@ -32,7 +32,7 @@ def analysis():
 @pytest.fixture(scope="module")
 def rows(analysis):
     """Its committed rows."""
-    return measured.committed(analysis)[0]
+    return measured.read_rows(analysis)[0]
 
 
 def test_every_model_and_column_is_in_the_rows(rows):

@@ -21,7 +21,7 @@ def analysis():
 @pytest.fixture(scope="module")
 def rows(analysis):
     """Its committed rows."""
-    return measured.committed(analysis)[0]
+    return measured.read_rows(analysis)[0]
 
 
 def test_every_kernel_and_format_is_in_the_rows(rows):

@@ -25,7 +25,7 @@ def analysis():
 @pytest.fixture(scope="module")
 def rows(analysis):
     """Its committed rows."""
-    return measured.committed(analysis)[0]
+    return measured.read_rows(analysis)[0]
 
 
 def test_every_specimen_and_setting_is_in_the_rows(rows):
@@ -60,7 +60,7 @@ def test_the_rows_are_what_is_measured(analysis, rows, name):
     row = specimens[name]
     format = row.formats[0]
     kept = rows[(rows["specimen"] == name) & (rows["format"] == format)].iloc[0]
-    verdict = analysis.measure.__globals__["judged"](row, format)
+    verdict = analysis.measure.__globals__["judge_specimen"](row, format)
     assert (OURS in kept["accepted"].split()) == verdict.passed
     probe = verdict.failures[0].probe if verdict.failures else ""
     assert probe == kept["probe"]

@@ -141,8 +141,9 @@ def test_closed_output_is_one_sentence():
 def test_output_that_lacks_characters_gets_their_codes(encoding):
     """In an encoding without a character its code is printed, in JSON one that JSON reads."""
     program = (
-        "import click; from precision_lab import cli; from precision_lab.cli.output import emit\n"
-        "cli.group.callback = lambda: (click.echo('\u2264 \xb1'), emit(['\u2264\xb1']))\n"
+        "import click; from precision_lab import cli\n"
+        "from precision_lab.cli.output import print_json\n"
+        "cli.group.callback = lambda: (click.echo('\u2264 \xb1'), print_json(['\u2264\xb1']))\n"
         "cli.run([])"
     )
     ran = subprocess.run(

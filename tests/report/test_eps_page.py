@@ -9,7 +9,7 @@ import pytest
 
 from precision_lab.eps.advice import recommend_eps
 from precision_lab.eps.findings import HARM, NOTE, Finding
-from precision_lab.report.eps_page import eps_html, gathered, layer_table, shrink_chart
+from precision_lab.report.eps_page import eps_html, layer_table, sentences, shrink_chart
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,8 @@ def test_what_many_norms_share_is_told_once():
         Finding("square-overflows", HARM, "c", "three"),
         Finding("missing-eps", NOTE, None, "four"),
     ]
-    assert ["square-overflows: b: two, and so in 1 more norm."] == [*gathered(findings, HARM)]
-    assert ["eps-absorbed: a: one.", "missing-eps: four."] == [*gathered(findings, NOTE)]
+    assert ["square-overflows: b: two, and so in 1 more norm."] == [*sentences(findings, HARM)]
+    assert ["eps-absorbed: a: one.", "missing-eps: four."] == [*sentences(findings, NOTE)]
 
 
 def test_every_norm_has_a_line(vanished):

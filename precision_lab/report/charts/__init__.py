@@ -14,7 +14,7 @@ from precision_lab.report.charts import backend  # noqa: F401
 from precision_lab.report.charts.dot_chart import dots
 from precision_lab.report.charts.drawing import Chart, svg
 from precision_lab.report.charts.line_chart import lines, ranges
-from precision_lab.report.charts.losses import surviving
+from precision_lab.report.charts.losses import LOST, LOST_ROW, bound_held, surviving
 from precision_lab.report.charts.maps import shares, tiles
 from precision_lab.report.charts.shrink_chart import shrinks
 from precision_lab.report.charts.signed_chart import signed
@@ -22,8 +22,11 @@ from precision_lab.report.charts.strip_chart import strips
 from precision_lab.report.charts.words import at_most, joined, listed, number, percent, power
 
 __all__ = [
+    "LOST",
+    "LOST_ROW",
     "Chart",
     "at_most",
+    "bound_held",
     "dots",
     "joined",
     "lines",

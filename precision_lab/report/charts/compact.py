@@ -107,19 +107,19 @@ def _simplify(part: ET.Element, classes: dict[str, str]) -> None:
     style = part.attrib.pop("style", "")
     if style:
         pairs = [pair.partition(":") for pair in style.split(";") if pair.strip()]
-        told = ";".join(f"{name.strip()}:{value.strip()}" for name, _, value in pairs)
-        part.set("class", classes.setdefault(told, _letters(len(classes))))
+        rule = ";".join(f"{name.strip()}:{value.strip()}" for name, _, value in pairs)
+        part.set("class", classes.setdefault(rule, _letters(len(classes))))
     _share(part, classes)
 
 
 def _share(part: ET.Element, classes: Mapping[str, str]) -> None:
     """Give a group the class that all of its marks have; opacity is no style that is inherited."""
-    own = {child.get("class") for child in part}
-    if part.tag != "g" or part.get("class") or len(part) < 2 or len(own) != 1 or own == {None}:
+    names = {child.get("class") for child in part}
+    if part.tag != "g" or part.get("class") or len(part) < 2 or len(names) != 1 or names == {None}:
         return
-    (name,) = own
-    told = next(style for style, known in classes.items() if known == name)
-    if re.search(r"(?<![-\w])opacity:", told):
+    (name,) = names
+    rule = next(style for style, known in classes.items() if known == name)
+    if re.search(r"(?<![-\w])opacity:", rule):
         return
     part.set("class", str(name))
     for child in part:

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from precision_lab.report.charts import drawing, words
-from precision_lab.report.charts.drawing import ALARM, MUTED, PAPER, Chart, Look
+from precision_lab.report.charts.drawing import ALARM, MUTED, PAPER, Chart, Mark
 from precision_lab.report.charts.losses import share_lost
 
 if TYPE_CHECKING:
@@ -64,51 +64,47 @@ def dots(
         Columns of the rows lost and of all rows: a lane tells how many of its rows are lost, and
         a cross at the right edge marks it.
     """
-    which = _Columns(value, beside, bound, lost)
-    columns = {meaning[0]: value}
-    columns |= {meaning[1]: beside} if beside else {}
-    columns |= {"bound": bound} if bound else {}
+    drawn = _Columns(value, beside, bound, lost)
+    words_of = {meaning[0]: value, meaning[1]: beside, "bound": bound}
+    columns = {word: column for word, column in words_of.items() if column}
     keys = [column for column in (panel, by, series) if column]
-    best = rows.groupby(keys, sort=False, observed=True)[list(columns.values())].max()
-    if lost:
-        best = best.join(rows.groupby(keys, sort=False, observed=True)[list(lost)].sum())
-    best = best.reset_index()
-    look = drawing.looks(best[series].drop_duplicates())
-    panels = list(best.groupby(panel, sort=False, observed=True)) if panel else [("", best)]
-    key = [drawing.handle(style, label) for label, style in look.items()]
+    best = drawing.largest_values(rows, keys, columns.values(), lost)
+    marks = drawing.series_marks(best[series].drop_duplicates())
+    panels = drawing.split_panels(best, panel)
+    key = [drawing.key_entry(style, label) for label, style in marks.items()]
     if beside:
-        key.append(drawing.handle(Look(MUTED, "o", "none"), meaning[0]))
-        key.append(drawing.handle(Look(MUTED, "o", "none"), meaning[1], filled=False))
+        key.append(drawing.key_entry(Mark(MUTED, "o", "none"), meaning[0]))
+        key.append(drawing.key_entry(Mark(MUTED, "o", "none"), meaning[1], filled=False))
     if bound:
-        key.append(drawing.handle(Look(MUTED, "|", "-"), "proved bound", line=True))
+        key.append(drawing.key_entry(Mark(MUTED, "|", "-"), "proved bound", line=True))
     if lost and (best[lost[0]] > 0).any():
-        key.append(drawing.handle(Look(ALARM, "X", "none"), "rows lost"))
+        key.append(drawing.key_entry(Mark(ALARM, "X", "none"), "rows lost"))
     alone = all(len(part) == part[by].nunique() for _, part in panels)
     between = ALONE if alone else BETWEEN
     heights = [LANE * (len(part) + between * part[by].nunique()) for _, part in panels]
-    told = [_told(row, which) for _, row in best.iterrows()]
+    texts = [_numbers_of(row, drawn) for _, row in best.iterrows()]
     figure, axes = drawing.sheet(
         title,
         heights or [LANE],
-        left=drawing.reach(best[by]),
-        right=drawing.reach(told) * NARROW,
+        left=drawing.label_space(best[by]),
+        right=drawing.label_space(texts) * NARROW,
         gap=20 if panel or limits else 6,
         key=key,
     )
     ends = drawing.span(*(best[column] for column in columns.values()), (limits or {}).values())
     for axis, (label, part) in zip(axes, panels, strict=False):
-        drawing.exponents(axis, ends, "x")
-        drawing.heading(axis, str(label))
+        drawing.tick_powers(axis, ends, "x")
+        drawing.write_heading(axis, str(label))
         for text, at in (limits or {}).items():
-            drawing.limit(axis, at, ends, text, along="x")
+            drawing.draw_limit(axis, at, ends, text, along="x")
         at, ticks = 0.0, {}
         for row_label, group in part.groupby(by, sort=False, observed=True):
             ticks[str(row_label)] = at + (len(group) - 1) / 2
             for _, row in group.iterrows():
-                _lane(axis, at, row, which, look=look[row[series]], ends=ends)
+                _lane(axis, at, row, drawn, mark=marks[row[series]], ends=ends)
                 at += 1
             at += between
-        drawing.lanes(axis, ticks, -BETWEEN, at - between / 2)
+        drawing.name_lanes(axis, ticks, -BETWEEN, at - between / 2)
         axis.tick_params(labelbottom=axis is axes[-1])
     axes[-1].set_xlabel(xlabel)
     alt = words.measured(best, keys, columns, lost=lost)
@@ -129,40 +125,31 @@ class _Columns(NamedTuple):
 
 
 def _lane(
-    axis: Axes,
-    at: float,
-    row: pd.Series[Any],
-    columns: _Columns,
-    *,
-    look: Look,
+    axis: Axes, at: float, row: pd.Series[Any], columns: _Columns, *, mark: Mark,
     ends: tuple[int, int],
-) -> None:
+) -> None:  # fmt: skip
     """Draw one lane: the mark, what stands beside it, its bound, and its numbers at the edge."""
     x = drawing.place(row[columns.value], ends)
     for column, marker, face in (
-        (columns.bound, "|", look.color),
-        (columns.beside, look.marker, PAPER),
+        (columns.bound, "|", mark.color),
+        (columns.beside, mark.marker, PAPER),
     ):
         end = drawing.place(row[column], ends) if column else math.nan
         if column and math.isfinite(end) and math.isfinite(x):
             past = math.isinf(row[column])
-            axis.plot([x, end], [at, at], color=look.color, linewidth=0.9, linestyle="-", marker="")
+            axis.plot([x, end], [at, at], color=mark.color, linewidth=0.9, linestyle="-", marker="")
             axis.plot(
-                [end], [at], marker=">" if past else marker, color=look.color, linestyle="none",
+                [end], [at], marker=">" if past else marker, color=mark.color, linestyle="none",
                 markerfacecolor=face, clip_on=False,
             )  # fmt: skip
     gone, _ = columns.gone(row)
-    axis.plot([x], [at], marker=look.marker, color=look.color, linestyle="none", clip_on=False)
+    axis.plot([x], [at], marker=mark.marker, color=mark.color, linestyle="none", clip_on=False)
     if gone:
         axis.plot([ends[1]], [at], marker="X", color=ALARM, linestyle="none", clip_on=False)
-    axis.annotate(
-        _told(row, columns), (1, at), (9, -0.5), va="center", size=8.5,
-        color=ALARM if gone else MUTED,
-        xycoords=("axes fraction", "data"), textcoords="offset points",
-    )  # fmt: skip
+    drawing.write_beside(axis, at, _numbers_of(row, columns), ALARM if gone else MUTED)
 
 
-def _told(row: pd.Series[Any], columns: _Columns) -> str:
+def _numbers_of(row: pd.Series[Any], columns: _Columns) -> str:
     """The numbers of a lane."""
     gone, rows = columns.gone(row)
     if gone and math.isnan(row[columns.value]):

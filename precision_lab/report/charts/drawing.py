@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from precision_lab.report.charts.compact import compact
@@ -30,8 +31,10 @@ from precision_lab.report.charts.words import power
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 LineStyle = Literal["-", "--", "-.", ":", "none"]
 STYLE = Path(__file__).with_name("figures.mplstyle")
@@ -79,7 +82,7 @@ class Chart:
     figure: Figure
 
 
-class Look(NamedTuple):
+class Mark(NamedTuple):
     """How a series is drawn: three ways to tell it from the others."""
 
     color: str
@@ -94,24 +97,24 @@ def styled() -> Iterator[None]:
         yield
 
 
-def looks(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each name, in order of the style's cycle, which begins again at its end."""
+def series_marks(names: Iterable[str]) -> dict[str, Mark]:
+    """A mark for each name, in order of the style's cycle, which begins again at its end."""
     with styled():
         cycle = mpl.rcParams["axes.prop_cycle"].by_key()
     known = list(zip(cycle["color"], cycle["marker"], cycle["linestyle"], strict=True))
     return {
-        name: Look(color.lower(), marker, cast("LineStyle", line))
+        name: Mark(color.lower(), marker, cast("LineStyle", line))
         for index, name in enumerate(names)
         for color, marker, line in [known[index % len(known)]]
     }
 
 
-def handle(look: Look, label: str, *, filled: bool = True, line: bool = False) -> Line2D:
+def key_entry(mark: Mark, label: str, *, filled: bool = True, line: bool = False) -> Line2D:
     """One entry of a key: a mark, filled or hollow, on its line where `line` says so."""
     return Line2D(
-        [], [], color=look.color, marker=look.marker, label=label, markersize=5.5,
-        linestyle=look.linestyle if line else "none",
-        markerfacecolor=look.color if filled else PAPER,
+        [], [], color=mark.color, marker=mark.marker, label=label, markersize=5.5,
+        linestyle=mark.linestyle if line else "none",
+        markerfacecolor=mark.color if filled else PAPER,
     )  # fmt: skip
 
 
@@ -182,7 +185,7 @@ def place(value: float, ends: tuple[int, int]) -> float:
     return float(low) if value <= 0 else min(max(math.log2(value), low), high)
 
 
-def exponents(axis: Axes, ends: tuple[int, int], along: Literal["x", "y"]) -> None:
+def tick_powers(axis: Axes, ends: tuple[int, int], along: Literal["x", "y"]) -> None:
     """Tick an axis in powers of two, from one end to the other, both given as exponents."""
     low, high = ends
     most = 6
@@ -198,7 +201,7 @@ def exponents(axis: Axes, ends: tuple[int, int], along: Literal["x", "y"]) -> No
         axis.set_ylim(low, high)
 
 
-def limit(
+def draw_limit(
     axis: Axes, value: float, ends: tuple[int, int], label: str, *, along: Literal["x", "y"]
 ) -> None:
     """Draw a limit across an axis and name it: over its upper end, or over its right end."""
@@ -216,7 +219,7 @@ def limit(
         )  # fmt: skip
 
 
-def lanes(axis: Axes, ticks: Mapping[str, float], top: float, bottom: float) -> None:
+def name_lanes(axis: Axes, ticks: Mapping[str, float], top: float, bottom: float) -> None:
     """Name the lanes of an axes, whose vertical axis runs from `top` down to `bottom`."""
     axis.set_ylim(bottom, top)
     axis.set_yticks(list(ticks.values()), list(ticks))
@@ -224,7 +227,7 @@ def lanes(axis: Axes, ticks: Mapping[str, float], top: float, bottom: float) -> 
     axis.spines["left"].set_visible(False)
 
 
-def heading(axis: Axes, text: str, *, above: float = 4) -> None:
+def write_heading(axis: Axes, text: str, *, above: float = 4) -> None:
     """Write a panel's name over it, from the left edge of the sheet."""
     edge = 4 - axis.get_position().x0 * WIDTH
     axis.annotate(
@@ -233,9 +236,74 @@ def heading(axis: Axes, text: str, *, above: float = 4) -> None:
     )  # fmt: skip
 
 
-def reach(labels: Iterable[object]) -> float:
+def label_space(labels: Iterable[object]) -> float:
     """The space that labels beside an axis need, in points."""
     return 12 + LETTER * max((len(str(label)) for label in labels), default=0)
+
+
+def grid(axis: Axes, edges: NDArray[np.floating], lanes: int) -> None:
+    """Draw lines between cells, a lane high each; the axis ends with them."""
+    axis.vlines(edges, -0.5, lanes - 0.5, color=GRID, linewidth=0.5)
+    axis.hlines(np.arange(lanes + 1) - 0.5, edges[0], edges[-1], color=GRID, linewidth=0.5)
+    axis.set_xlim(edges[0], edges[-1])
+
+
+def fill_cell(
+    axis: Axes, at: tuple[float, float], color: str, *, width: float = 1.0, alpha: float = 1.0
+) -> None:
+    """Fill a cell, a lane high, around its middle."""
+    corner = (at[0] - width / 2, at[1] - 0.5)
+    axis.add_patch(Rectangle(corner, width, 1, facecolor=color, alpha=alpha, linewidth=0))
+
+
+def write_in_cell(
+    axis: Axes, at: tuple[float, float], text: str, color: str, *, weight: str = "normal"
+) -> None:
+    """Write into a cell, where there is something to write."""
+    if text:
+        style: dict[str, Any] = {"ha": "center", "va": "center", "size": 8, "weight": weight}
+        axis.text(at[0], at[1] + 0.04, text, color=color, **style)
+
+
+def write_beside(axis: Axes, at: float, text: str, color: str) -> None:
+    """Write the numbers of a lane beside its right end."""
+    axis.annotate(
+        text, (1, at), (9, -0.5), va="center", size=8.5, color=color,
+        xycoords=("axes fraction", "data"), textcoords="offset points",
+    )  # fmt: skip
+
+
+def evenly_spaced(values: pd.Series[Any]) -> tuple[NDArray[np.float64], float]:
+    """The places of cells on the x axis, and the width of one."""
+    places = np.unique(values.to_numpy(float)) if len(values) else np.zeros(1)
+    return places, float(np.diff(places).min()) if len(places) > 1 else 1.0
+
+
+def largest_values(
+    rows: pd.DataFrame,
+    keys: Sequence[str],
+    columns: Iterable[str],
+    lost: tuple[str, str] | None = None,
+) -> pd.DataFrame:
+    """One row for each combination of the keys: largest values, and sums of rows lost and of all.
+
+    Parameters
+    ----------
+    rows
+        Rows of a sweep.
+    keys, columns
+        What the groups are, and whose largest value is taken.
+    lost
+        Columns of the rows lost and of all rows.
+    """
+    grouped = rows.groupby(list(keys), sort=False, observed=True)
+    values = grouped[list(columns)].max()
+    return (values.join(grouped[list(lost)].sum()) if lost else values).reset_index()
+
+
+def split_panels(rows: pd.DataFrame, panel: str | None) -> list[tuple[Any, pd.DataFrame]]:
+    """The rows of each panel by its name, one without a name where no column says it."""
+    return list(rows.groupby(panel, sort=False, observed=True)) if panel else [("", rows)]
 
 
 def svg(chart: Chart) -> str:

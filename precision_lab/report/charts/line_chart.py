@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.report.charts import drawing, words
-from precision_lab.report.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, LineStyle, Look
+from precision_lab.report.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, LineStyle, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,18 +70,15 @@ def lines(
     guides, limits = guides or {}, limits or {}
     columns = {"at most": y} | ({"bound": bound} if bound else {})
     keys = [column for column in (panel, series, x) if column]
-    best = rows.groupby(keys, sort=False, observed=True)[list(columns.values())].max()
-    if lost:
-        best = best.join(rows.groupby(keys, sort=False, observed=True)[list(lost)].sum())
-    best = best.reset_index()
-    look = drawing.looks(best[series].drop_duplicates())
-    panels = list(best.groupby(panel, sort=False, observed=True)) if panel else [("", best)]
+    best = drawing.largest_values(rows, keys, columns.values(), lost)
+    marks = drawing.series_marks(best[series].drop_duplicates())
+    panels = drawing.split_panels(best, panel)
     rates = dict(zip(guides, GUIDES, strict=False))
-    shown = look | ({"proved bound": Look(MUTED, "", ":")} if bound else {})
-    shown |= {label: Look(INK, "", linestyle) for label, linestyle in rates.items()}
-    key = [drawing.handle(style, label, line=True) for label, style in shown.items()]
+    shown = marks | ({"proved bound": Mark(MUTED, "", ":")} if bound else {})
+    shown |= {label: Mark(INK, "", linestyle) for label, linestyle in rates.items()}
+    key = [drawing.key_entry(style, label, line=True) for label, style in shown.items()]
     if lost and (best[lost[0]] > 0).any():
-        key.append(drawing.handle(Look(MUTED, "X", "none"), "rows lost"))
+        key.append(drawing.key_entry(Mark(MUTED, "X", "none"), "rows lost"))
     heights = [PANEL * tall] * max(len(panels), 1)
     figure, axes = drawing.sheet(title, heights, left=46, gap=26, key=key)
     for axis, (heading, part) in zip(axes, panels, strict=False):
@@ -90,38 +87,36 @@ def lines(
             *(part[column] for column in columns.values()),
             *(mine[column] for column in guides.values()), limits.values(),
         )  # fmt: skip
-        drawing.exponents(axis, ends, "y")
-        drawing.heading(axis, str(heading), above=9)
+        drawing.tick_powers(axis, ends, "y")
+        drawing.write_heading(axis, str(heading), above=9)
         for label, value in limits.items():
-            drawing.limit(axis, value, ends, label, along="y")
+            drawing.draw_limit(axis, value, ends, label, along="y")
         for label, column in guides.items():
             rate = mine.groupby(x)[column].max()
-            _curve(axis, rate, Look(INK, "", rates[label]), ends)
+            _curve(axis, rate, Mark(INK, "", rates[label]), ends)
         for label, group in part.groupby(series, sort=False, observed=True):
-            style, line = look[str(label)], group.set_index(x).sort_index()
+            style, line = marks[str(label)], group.set_index(x).sort_index()
             _curve(axis, line[y], style, ends)
             if bound:
-                _curve(axis, line[bound], Look(style.color, "", ":"), ends)
+                _curve(axis, line[bound], Mark(style.color, "", ":"), ends)
         if lost:
-            _crosses(axis, part, (x, series, lost[0]), look, ends)
+            _crosses(axis, part, (x, series, lost[0]), marks, ends)
         axis.set_ylabel(ylabel)
         axis.tick_params(labelbottom=axis is axes[-1])
         _ticks(axis, best[x].unique(), tick, step)
     axes[-1].set_xlabel(xlabel)
-    grouped = best.groupby(keys[:-1], sort=False, observed=True)
-    worst = grouped[list(columns.values())].max()
-    worst = worst.join(grouped[list(lost)].sum()) if lost else worst
-    alt = words.measured(worst.reset_index(), keys[:-1], columns, lost=lost)
+    worst = drawing.largest_values(best, keys[:-1], columns.values(), lost)
+    alt = words.measured(worst, keys[:-1], columns, lost=lost)
     for label, column in guides.items():
         alt = f"{alt.removesuffix('.')}; {label}: up to {words.number(rows[column].max())}."
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
 
 
-def _curve(axis: Axes, values: pd.Series[Any], look: Look, ends: tuple[int, int]) -> None:
+def _curve(axis: Axes, values: pd.Series[Any], mark: Mark, ends: tuple[int, int]) -> None:
     """Draw magnitudes over their index."""
     axis.plot(
-        values.index, [drawing.place(value, ends) for value in values], color=look.color,
-        marker=look.marker, markersize=4, linestyle=look.linestyle, linewidth=1.1, clip_on=False,
+        values.index, [drawing.place(value, ends) for value in values], color=mark.color,
+        marker=mark.marker, markersize=4, linestyle=mark.linestyle, linewidth=1.1, clip_on=False,
     )  # fmt: skip
 
 
@@ -137,12 +132,9 @@ def _ticks(axis: Axes, places: Any, tick: Callable[[float], str] | None, step: i
 
 
 def _crosses(
-    axis: Axes,
-    part: pd.DataFrame,
-    columns: tuple[str, str, str],
-    look: Mapping[str, Look],
+    axis: Axes, part: pd.DataFrame, columns: tuple[str, str, str], marks: Mapping[str, Mark],
     ends: tuple[int, int],
-) -> None:
+) -> None:  # fmt: skip
     """A cross over each place where a series loses rows, a level a series, in its colour."""
     x, series, lost = columns
     hit = part[part[lost] > 0]
@@ -150,7 +142,7 @@ def _crosses(
     for level, (mine, group) in enumerate(hit.groupby(series, sort=False, observed=True)):
         axis.plot(
             group[x], [ends[1] - step * level] * len(group), marker="X", markersize=5,
-            color=look[str(mine)].color, linestyle="none", markeredgewidth=0, clip_on=False,
+            color=marks[str(mine)].color, linestyle="none", markeredgewidth=0, clip_on=False,
         )  # fmt: skip
 
 
@@ -185,13 +177,13 @@ def ranges(
     """
     best = rows.drop_duplicates(by).reset_index(drop=True)
     figure, axes = drawing.sheet(
-        title, [BAR * max(len(best), 1)], left=drawing.reach(best[by]), gap=20
+        title, [BAR * max(len(best), 1)], left=drawing.label_space(best[by]), gap=20
     )
     axis = axes[0]
     ends = drawing.span(best[smallest], best[largest], limits.values())
-    drawing.exponents(axis, ends, "x")
+    drawing.tick_powers(axis, ends, "x")
     for text, value in limits.items():
-        drawing.limit(axis, value, ends, text, along="x")
+        drawing.draw_limit(axis, value, ends, text, along="x")
     for at, row in enumerate(best.to_dict("records")):
         low, middle, high = (drawing.place(row[k], ends) for k in (smallest, normal, largest))
         for left, right, width in ((low, middle, 3), (middle, high, 9)):
@@ -203,7 +195,9 @@ def ranges(
         for value in gone:
             axis.annotate("0", (drawing.place(value, ends), at), (8, 0), va="center", color=ALARM,
                           textcoords="offset points", weight="bold")  # fmt: skip
-    drawing.lanes(axis, {str(text): at for at, text in enumerate(best[by])}, -0.7, len(best) - 0.3)
+    drawing.name_lanes(
+        axis, {str(text): at for at, text in enumerate(best[by])}, -0.7, len(best) - 0.3
+    )
     axis.set_xlabel(xlabel)
     alt = words.measured(best, [by], {"smallest": smallest, "largest": largest})
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)

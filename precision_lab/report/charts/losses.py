@@ -13,6 +13,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+LOST = ("arithmetic_rows_lost", "rows")
+"""Columns of the rows that a case loses, and of all its rows."""
+LOST_ROW = (
+    "one that came out with infinity or NaN, or as zeros alone, though the exact norm rounds to "
+    "none of these"
+)
+"""What a lost row is, for the words of an analysis."""
 ERRORS = ("_ulp_", "_relative_", "_absolute_", "_bias", "_kappa", "_correctly")
 
 
@@ -32,11 +39,24 @@ def surviving(rows: pd.DataFrame) -> pd.DataFrame:
     """
     masked = {}
     for kind in ("arithmetic", "total"):
-        whole = rows[f"{kind}_rows_lost"] == 0
+        complete = rows[f"{kind}_rows_lost"] == 0
         for name in rows.columns:
             if name.startswith(kind) and any(part in name for part in ERRORS):
-                masked[name] = rows[name].where(whole)
+                masked[name] = rows[name].where(complete)
     return rows.assign(**masked)
+
+
+def bound_held(rows: pd.DataFrame) -> str:
+    """For how many outputs the proved bound held, as the end of a sentence.
+
+    Parameters
+    ----------
+    rows
+        Rows of a sweep.
+    """
+    past = int(rows["bound_exceeded"].sum())
+    which = f"all but {past}" if past else "all"
+    return f"held for {which} of {int(rows['arithmetic_measured'].sum()):,} outputs"
 
 
 def share_lost(lost: int, rows: int) -> str:

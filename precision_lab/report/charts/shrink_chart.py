@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.patches import Patch
 
 from precision_lab.report.charts import drawing, words
-from precision_lab.report.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, Look
+from precision_lab.report.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,12 +71,12 @@ def shrinks(
     shown = finite[y] >= LEAST
     tall = drawing.span(finite.loc[shown, y], limits.values())
     low, high = ends[0] + 1, ends[1] - 1
-    seen = {text: value for text, value in marks.items() if value > 0 and math.log2(value) > low}
-    labels = [*chosen.items(), *seen.items()]
+    drawn = {text: value for text, value in marks.items() if value > 0 and math.log2(value) > low}
+    labels = [*chosen.items(), *drawn.items()]
     key: list[Any] = [
         Patch(color=SAFE, alpha=0.22, label="safe") if safe else
-        drawing.handle(Look(ALARM, "X", "none"), "no eps is safe"),
-        drawing.handle(Look(MUTED, "", "-"), _counted(finite[series].nunique()), line=True),
+        drawing.key_entry(Mark(ALARM, "X", "none"), "no eps is safe"),
+        drawing.key_entry(Mark(MUTED, "", "-"), _norms_text(finite[series].nunique()), line=True),
     ]  # fmt: skip
     figure, (axis,) = drawing.sheet(
         title, [TALL], left=46, gap=8 + LINE * len(labels), right=14, key=key
@@ -89,7 +89,7 @@ def shrinks(
         places = [drawing.place(value, ends) for value in visible[x]]
         heights = [drawing.place(value, tall) for value in visible[y]]
         axis.plot(places, heights, color=MUTED, linewidth=0.7, linestyle="-", marker="")
-    drawing.exponents(axis, tall, "y")
+    drawing.tick_powers(axis, tall, "y")
     for text, value in limits.items():
         axis.axhline(drawing.place(value, tall), color=INK, linewidth=1, linestyle=(0, (4, 2)))
         axis.annotate(
@@ -100,29 +100,25 @@ def shrinks(
         inside = safe is not None and safe[0] <= value <= safe[1]
         full = text in chosen
         color = (INK if inside else ALARM) if full else MUTED
-        _mark(axis, drawing.place(value, (low, high)), text, at, color=color, full=full)
+        _draw_eps(axis, drawing.place(value, (low, high)), text, at, color=color, full=full)
     _tens(axis, low, high)
     axis.set_xlabel(xlabel)
     axis.set_ylabel(ylabel)
     _highest(axis, finite, (x, y, series), (ends, tall))
-    clauses = [f"safe: {_told(safe)}"]
+    ends_of_safe = "no eps" if safe is None else " to ".join(map(words.number, safe))
+    clauses = [f"safe: {ends_of_safe}"]
     clauses += [f"{text}: {words.number(value)}" for text, value in [*labels, *limits.items()]]
     for layer, line in finite.groupby(series, sort=False):
-        told = ", ".join(
+        values = ", ".join(
             f"{words.number(row[y])} at {words.number(row[x])}"
             for _, row in line.iloc[[0, -1]].iterrows()
         )
-        clauses.append(f"{layer}: {told}")
-    return Chart(
-        name=name, title=title, caption=caption, alt="; ".join(clauses) + ".", figure=figure
-    )
+        clauses.append(f"{layer}: {values}")
+    alt = words.join_clauses(clauses)
+    return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
 
 
-def _told(safe: tuple[float, float] | None) -> str:
-    return "no eps" if safe is None else f"{words.number(safe[0])} to {words.number(safe[1])}"
-
-
-def _mark(axis: Axes, at: float, text: str, row: int, *, color: str, full: bool) -> None:
+def _draw_eps(axis: Axes, at: float, text: str, row: int, *, color: str, full: bool) -> None:
     """A line across the panel with its label over it, each label in a row of its own."""
     style: Any = "-" if full else ":"
     axis.axvline(at, color=color, linewidth=1.4 if full else 1.0, linestyle=style)
@@ -152,7 +148,7 @@ def _highest(
     )  # fmt: skip
 
 
-def _counted(layers: int) -> str:
+def _norms_text(layers: int) -> str:
     return "the norm" if layers == 1 else f"one of {layers} norms"
 
 

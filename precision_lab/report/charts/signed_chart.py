@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.report.charts import drawing, words
-from precision_lab.report.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, Look
+from precision_lab.report.charts.drawing import ALARM, INK, MUTED, SAFE, Chart, Mark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,36 +49,36 @@ def signed(
     """
     largest = max((abs(v) for v in [*rows[low], *rows[high]] if math.isfinite(v)), default=0.0)
     end = min(max(math.ceil(largest), LEAST), MOST)
-    told = [_told(row[low], row[high]) for _, row in rows.iterrows()]
+    texts = [f"{_number(row[low])} to {_number(row[high])}" for _, row in rows.iterrows()]
     key = [
-        drawing.handle(Look(SAFE, "o", "-"), "mean, and least to largest", line=True),
-        drawing.handle(Look(INK, "", ":"), "half an ulp", line=True),
+        drawing.key_entry(Mark(SAFE, "o", "-"), "mean, and least to largest", line=True),
+        drawing.key_entry(Mark(INK, "", ":"), "half an ulp", line=True),
     ]
     if largest > end:
-        key.append(drawing.handle(Look(ALARM, ">", "none"), "past the axis"))
+        key.append(drawing.key_entry(Mark(ALARM, ">", "none"), "past the axis"))
     figure, (axis,) = drawing.sheet(
         title, [LANE * max(len(rows), 1)],
-        left=drawing.reach(rows[by]), right=drawing.reach(told), gap=6, key=key,
+        left=drawing.label_space(rows[by]), right=drawing.label_space(texts), gap=6, key=key,
     )  # fmt: skip
     for side in (-HALF, HALF):
         axis.axvline(side, color=INK, linewidth=1, linestyle=":")
     axis.axvline(0, color=MUTED, linewidth=0.7)
     for at, (_, row) in enumerate(rows.iterrows()):
-        _lane(axis, at, row[low], row[high], row[mean], end=end, words=told[at])
+        _lane(axis, at, row[low], row[high], row[mean], end=end, text=texts[at])
     names = {str(one): float(at) for at, one in enumerate(rows[by])}
-    drawing.lanes(axis, names, -0.7, max(len(rows), 1) - 0.3)
+    drawing.name_lanes(axis, names, -0.7, max(len(rows), 1) - 0.3)
     axis.set_xlim(-end, end)
     axis.set_xlabel(xlabel)
     clauses = [
         f"{row[by]}: {text}, mean {_number(row[mean])}"
-        for text, (_, row) in zip(told, rows.iterrows(), strict=True)
+        for text, (_, row) in zip(texts, rows.iterrows(), strict=True)
     ]
-    alt = f"{'; '.join(clauses)}." if clauses else "No rows."
+    alt = words.join_clauses(clauses)
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
 
 
 def _lane(
-    axis: Axes, at: int, low: float, high: float, mean: float, *, end: float, words: str
+    axis: Axes, at: int, low: float, high: float, mean: float, *, end: float, text: str
 ) -> None:
     """The span of a lane, its mean, and an arrow where it goes past an edge."""
     inside = [min(max(one, -end), end) for one in (low, high)]
@@ -90,15 +90,7 @@ def _lane(
         axis.plot([-end], [at], marker="<", **past)
     if high > end:
         axis.plot([end], [at], marker=">", **past)
-    axis.annotate(
-        words, (1, at), (9, -0.5), va="center", size=8.5,
-        color=ALARM if low < -end or high > end else MUTED,
-        xycoords=("axes fraction", "data"), textcoords="offset points",
-    )  # fmt: skip
-
-
-def _told(low: float, high: float) -> str:
-    return f"{_number(low)} to {_number(high)}"
+    drawing.write_beside(axis, at, text, ALARM if low < -end or high > end else MUTED)
 
 
 def _number(value: float) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from precision_lab.report.charts import drawing
-from precision_lab.report.charts.drawing import ALARM, GRID, INK, PAPER, SAFE, VIOLET, Chart, Look
-from precision_lab.report.charts.words import power
+from precision_lab.report.charts.drawing import ALARM, INK, PAPER, SAFE, VIOLET, Chart, Mark
+from precision_lab.report.charts.words import join_clauses, power
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,37 +78,33 @@ def strips(
         The distance of its ticks.
     """
     keys = [column for column in (group, lane, x) if column]
-    shares = rows.groupby(keys, sort=False, observed=True)[list(lost.values())].max()
-    shares = shares.reset_index()
-    groups = list(shares.groupby(group, sort=False, observed=True)) if group else [("", shares)]
+    shares = drawing.largest_values(rows, keys, lost.values())
+    groups = drawing.split_panels(shares, group)
     key: list[Artist] = [
         Rectangle((0, 0), 1, 1, facecolor=color, label=f"{sign} {word}")
         for kind, (color, sign, word) in LOSSES.items()
         if kind in lost and (shares[lost[kind]] > 0).any()
     ]
     key += [
-        drawing.handle(Look(INK, "", linestyle), label, line=True)
+        drawing.key_entry(Mark(INK, "", linestyle), label, line=True)
         for label, linestyle in zip(marks or {}, MARKS, strict=False)
     ]
     heights = [LANE * part[lane].nunique() for _, part in groups] or [LANE]
     figure, axes = drawing.sheet(
         title, [130.0, *heights] if above else heights,
-        left=max(drawing.reach(shares[lane]), 44), gap=20 if group else 12, key=key,
+        left=max(drawing.label_space(shares[lane]), 44), gap=20 if group else 12, key=key,
     )  # fmt: skip
-    places = np.unique(shares[x].to_numpy(float)) if len(shares) else np.zeros(1)
-    wide = float(np.diff(places).min()) if len(places) > 1 else 1.0
+    places, width = drawing.evenly_spaced(shares[x])
+    edges = np.append(places - width / 2, places[-1] + width / 2)
     if above:
         _over(axes[0], rows.groupby(x, observed=True)[above[1]].max(), above[0], limits or {})
     for axis, (label, part) in zip(axes[bool(above) :], groups, strict=False):
         names = list(part[lane].drop_duplicates())
-        drawing.heading(axis, str(label))
-        edges = np.append(places - wide / 2, places[-1] + wide / 2)
-        axis.vlines(edges, -0.5, len(names) - 0.5, color=GRID, linewidth=0.5)
-        axis.hlines(np.arange(len(names) + 1) - 0.5, edges[0], edges[-1], color=GRID, linewidth=0.5)
-        axis.set_xlim(edges[0], edges[-1])
+        drawing.write_heading(axis, str(label))
+        drawing.grid(axis, edges, len(names))
         for _, row in part.iterrows():
             losses = {kind: float(row[column]) for kind, column in lost.items()}
-            _cell(axis, losses, row[x], names.index(row[lane]), wide)
+            _cell(axis, losses, row[x], names.index(row[lane]), width)
         mine = rows[rows[group] == label] if group else rows
         for column, linestyle in zip((marks or {}).values(), MARKS, strict=False):
             at = mine[column].max()
@@ -116,12 +112,12 @@ def strips(
                 [at, at], [-0.5, len(names) - 0.5], color=INK, linewidth=1.5, linestyle=linestyle,
                 marker="",
             )  # fmt: skip
-        drawing.lanes(
+        drawing.name_lanes(
             axis, dict(zip(names, range(len(names)), strict=True)), -0.5, len(names) - 0.5
         )
     ticks = [k for k in range(math.ceil(places[0]), math.floor(places[-1]) + 1) if k % step == 0]
     for axis in axes:
-        axis.set_xlim(places[0] - wide / 2, places[-1] + wide / 2)
+        axis.set_xlim(edges[0], edges[-1])
         axis.set_xticks(ticks, [tick(k) for k in ticks])
         axis.tick_params(labelbottom=axis is axes[-1])
     axes[-1].set_xlabel(xlabel)
@@ -129,7 +125,7 @@ def strips(
     return Chart(name=name, title=title, caption=caption, alt=alt, figure=figure)
 
 
-def _cell(axis: Axes, losses: Mapping[str, float], x: float, y: int, wide: float) -> None:
+def _cell(axis: Axes, losses: Mapping[str, float], x: float, y: int, width: float) -> None:
     """Draw one cell, where there is a loss."""
     kind, share = max(losses.items(), key=lambda item: item[1])
     if not share > 0:
@@ -137,22 +133,18 @@ def _cell(axis: Axes, losses: Mapping[str, float], x: float, y: int, wide: float
     color, sign, _ = LOSSES[kind]
     alpha = PALE + (1 - PALE) * min(share, 1.0)
     full = PAPER if color == INK else ON_COLOR
-    axis.add_patch(
-        Rectangle((x - wide / 2, y - 0.5), wide, 1, facecolor=color, alpha=alpha, linewidth=0)
-    )
+    drawing.fill_cell(axis, (x, y), color, width=width, alpha=alpha)
     # A sign needs room; a narrow cell goes without.
-    if wide * axis.get_position().width * drawing.WIDTH / np.ptp(axis.get_xlim()) > SIGN:
-        axis.text(
-            x, y + 0.04, sign, ha="center", va="center", size=8, color=full if alpha > 0.6 else INK
-        )  # fmt: skip
+    if width * axis.get_position().width * drawing.WIDTH / np.ptp(axis.get_xlim()) > SIGN:
+        drawing.write_in_cell(axis, (x, y), sign, full if alpha > 0.6 else INK)
 
 
 def _over(axis: Axes, largest: pd.Series[Any], label: str, limits: Mapping[str, float]) -> None:
     """Draw magnitudes over the strips, in alarm colour what passes the first limit."""
     ends = drawing.span(largest, limits.values())
-    drawing.exponents(axis, ends, "y")
+    drawing.tick_powers(axis, ends, "y")
     for text, value in limits.items():
-        drawing.limit(axis, value, ends, text, along="y")
+        drawing.draw_limit(axis, value, ends, text, along="y")
     edge = next(iter(limits.values()), math.inf)
     for past, marker, color in ((False, "o", SAFE), (True, "X", ALARM)):
         some = largest[(largest > edge) == past]
@@ -176,4 +168,4 @@ def _in_words(
         places = sorted(part.loc[(part[list(lost.values())] > 0).any(axis=1), x])
         what = f"rows lost at {', '.join(tick(k) for k in places)}" if places else "no row lost"
         clauses.append(f"{' '.join(str(word) for word in label)}: {what}")
-    return "; ".join(clauses) + "." if clauses else "No rows."
+    return join_clauses(clauses)

@@ -139,6 +139,11 @@ def listed(numbers: Iterable[int]) -> str:
     return joined(words)
 
 
+def join_clauses(clauses: Sequence[str]) -> str:
+    """The text alternative of a chart from its clauses."""
+    return f"{'; '.join(clauses)}." if clauses else "No rows."
+
+
 def measured(
     best: pd.DataFrame,
     keys: Sequence[str],
@@ -162,11 +167,11 @@ def measured(
     clauses = []
     for _, row in best.iterrows():
         gone = lost is not None and row[lost[0]] > 0
-        told = [
+        values = [
             f"{word} {number(row[column])}".strip()
             for word, column in columns.items()
             if not (gone and math.isnan(row[column]))
         ]
-        told += [f"{row[lost[0]]:.0f} of {row[lost[1]]:.0f} rows lost"] if lost and gone else []
-        clauses.append(f"{' '.join(str(row[key]) for key in keys)}: {', '.join(told)}")
-    return "; ".join(clauses) + "." if clauses else "No rows."
+        values += [f"{row[lost[0]]:.0f} of {row[lost[1]]:.0f} rows lost"] if lost and gone else []
+        clauses.append(f"{' '.join(str(row[key]) for key in keys)}: {', '.join(values)}")
+    return join_clauses(clauses)

@@ -229,9 +229,9 @@ def test_every_color_has_a_dark_twin():
 
 def test_looks_differ_in_more_than_color():
     """Series of a chart differ in colour and in marker."""
-    looks = list(drawing.looks("abcdefg").values())
-    assert {look.color for look in looks} <= set(drawing.DARK)
-    assert len(looks) == len({look.color for look in looks}) == len({look.marker for look in looks})
+    marks = list(drawing.series_marks("abcdefg").values())
+    assert {mark.color for mark in marks} <= set(drawing.DARK)
+    assert len(marks) == len({mark.color for mark in marks}) == len({look.marker for look in marks})
 
 
 @pytest.mark.parametrize(

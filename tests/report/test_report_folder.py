@@ -12,7 +12,7 @@ import pytest
 from made_up_analyses import GOOD, Links, files, report
 
 from precision_lab.exceptions import InputError
-from precision_lab.report import build, place
+from precision_lab.report import build, report_folder
 from precision_lab.sweeps.results.file import StoppedError
 
 
@@ -167,7 +167,7 @@ def test_a_full_disk_ends_the_run(house, tmp_path, monkeypatch, error):
         with pytest.raises(type(error)):
             report(out=tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr(place, "replace_file", full)
+        patch.setattr(report_folder, "replace_file", full)
         with pytest.raises(type(error)):
             report(out=tmp_path / "out")
     assert report(out=tmp_path / "out").exit_code == 0
