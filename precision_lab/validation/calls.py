@@ -30,17 +30,7 @@ CAPTURED = "its own"
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of a kernel.
-
-    Parameters
-    ----------
-    probe
-        The name of what it is made of.
-    inputs
-        The arguments, checked.
-    gain
-        The name of the gain.
-    """
+    """One call of a kernel: its arguments, and the names of the probe and the gain behind them."""
 
     probe: str
     inputs: Inputs

@@ -19,21 +19,13 @@ SIZES = 3
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """A property that separates right calls from wrong ones.
-
-    Parameters
-    ----------
-    sentence
-        In words: ``right where hidden is a multiple of 64, wrong elsewhere``.
-    right
-        Whether a call is on the right side.
-    sizes
-        Whether it is one of hidden sizes.
-    """
+    """A property that separates right calls from wrong ones."""
 
     sentence: str
+    """Such as ``right where hidden is a multiple of 64, wrong elsewhere``."""
     right: Callable[[Call], bool]
     sizes: bool = False
+    """Whether it is one of hidden sizes."""
 
 
 def common_cause(

@@ -38,21 +38,13 @@ ROOTS, ROOT_ROWS = 1 << 14, 12
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some rows of a call, judged.
-
-    Parameters
-    ----------
-    first
-        The first of them.
-    judgement
-        Their judgement.
-    columns
-        The elements that are judged; None for all.
-    """
+    """Some rows of a call, judged."""
 
     first: int
+    """The number of the first of them."""
     judgement: Judgement
     columns: Index | None = None
+    """The elements that are judged; None for all."""
 
     def spread(self, wrong: Mask, hidden: int) -> Mask:
         """[rows, hidden]: marks of the judged columns among all."""

@@ -32,29 +32,18 @@ DEVIATES = 1.96
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """What properties are measured on.
-
-    Parameters
-    ----------
-    claim
-        What the kernel claims.
-    execute
-        Calls it.
-    calls, outcomes
-        The run.
-    errors, signs
-        Signed errors in ulp of ordinary rows, and the signs of the exact values.
-    flushes
-        Whether float32 subnormals are flushed; None where a plan was the standard.
-    """
+    """What properties are measured on: a kernel's claim, how it is called, and its run."""
 
     claim: Claim
     execute: Callable[[Inputs], Outcome]
     calls: Sequence[Call]
     outcomes: Sequence[Outcome]
     errors: Floats
+    """Signed errors in ulp of ordinary rows."""
     signs: Floats
+    """Of the exact values there."""
     flushes: bool | None
+    """Whether float32 subnormals are flushed; None where a plan was the standard."""
 
     def answers(self, *, least_rows: int = 1) -> list[tuple[Call, NDArray[Any]]]:
         """Calls that were answered, and their bits: no more than `REPEATED`, of all sizes."""
@@ -73,22 +62,13 @@ class Bench:
 
 @dataclass(frozen=True)
 class PropertyRule:
-    """A property, and how it is measured.
-
-    Parameters
-    ----------
-    name, description
-        What it is.
-    measure
-        The rule.
-    free
-        Whether it is measured without being asked for: it takes no calls, or one or two small ones.
-    """
+    """A property, and how it is measured."""
 
     name: str
     description: str
     measure: Callable[[Bench], Property]
-    free: bool = False
+    free: bool
+    """Measured without being required: it takes no calls, or one or two small ones."""
 
 
 def _deterministic(bench: Bench) -> Property:
@@ -243,27 +223,21 @@ def _kappa(bench: Bench) -> Property:
 properties: Table[PropertyRule] = Table(
     "property",
     [
-        PropertyRule("deterministic", "the same call gives the same bits", _deterministic),
-        PropertyRule(
-            "batch-invariant", "a row alone gives the bits that it has in a batch",
-            _batch_invariant,
-        ),
-        PropertyRule("permutation", "rows in another order keep their bits", _permutation),
-        PropertyRule("ftz", "float32 subnormals are not flushed to zero", _ftz, free=True),
-        PropertyRule("ties", "exact ties go to the even neighbour", _ties, free=True),
-        PropertyRule(
-            "range", "ordinary rows of every size in the format give right outputs", _range
-        ),
-        PropertyRule(
-            "bias", "signed errors have a mean of 0, within its 95 % interval", _bias, free=True
-        ),
-        PropertyRule(
-            "correctly-rounded", "all ordinary outputs are correctly rounded",
-            _correctly_rounded, free=True,
-        ),
-        PropertyRule(
-            "kappa", "ordinary outputs are the correctly rounded value or a neighbour", _kappa,
-            free=True,
-        ),
+        PropertyRule(name, description, measure, free=free)
+        for name, measure, free, description in (
+            ("deterministic", _deterministic, False, "the same call gives the same bits"),
+            ("batch-invariant", _batch_invariant, False,
+             "a row alone gives the bits that it has in a batch"),
+            ("permutation", _permutation, False, "rows in another order keep their bits"),
+            ("ftz", _ftz, True, "float32 subnormals are not flushed to zero"),
+            ("ties", _ties, True, "exact ties go to the even neighbour"),
+            ("range", _range, False,
+             "ordinary rows of every size in the format give right outputs"),
+            ("bias", _bias, True, "signed errors have a mean of 0, within its 95 % interval"),
+            ("correctly-rounded", _correctly_rounded, True,
+             "all ordinary outputs are correctly rounded"),
+            ("kappa", _kappa, True,
+             "ordinary outputs are the correctly rounded value or a neighbour"),
+        )
     ],
 )  # fmt: skip

@@ -77,15 +77,12 @@ def shrink(inputs: Inputs, row: int, element: int, fails: Fails) -> Inputs:
         if state.attempt(state.inputs.take_elements(elements)):
             element -= elements.start
             break
-    if state.inputs.bias is not None:
-        state.attempt(dataclasses.replace(state.inputs, bias=None))
-    if state.inputs.weight is not None and not state.attempt(
-        dataclasses.replace(state.inputs, weight=None)
-    ):
-        _simplify(state, "weight")
-    if state.inputs.bias is not None:
-        _simplify(state, "bias")
-    _simplify(state, "x")
+    for name in ("bias", "weight"):
+        if getattr(state.inputs, name) is not None:
+            state.attempt(_with(state.inputs, name, lambda _array: None))
+    for name in ("weight", "bias", "x"):
+        if getattr(state.inputs, name) is not None:
+            _simplify(state, name)
     return state.inputs
 
 
@@ -102,16 +99,14 @@ def _runs(count: int, kept: int) -> Iterator[slice]:
 
 def _simplify(state: Shrinking, name: str) -> None:
     """Values of one argument: all alike, then halves of them 0, then with fewer bits."""
-    simple: tuple[float, ...] = (0.0, 1.0) if name != "weight" else (1.0, 2.0)
-    for value in simple:
+    filler = 1.0 if name == "weight" else 0.0
+    for value in (filler, filler + 1.0):
         if state.attempt(_with(state.inputs, name, partial(np.full_like, fill_value=value))):
             return
     for bits in (1, 2, 3, 4, 6):
         if state.attempt(_with(state.inputs, name, partial(_short, bits=bits))):
             break
-    array = getattr(state.inputs, name)
-    size = array.shape[-1]
-    filler = 0.0 if name != "weight" else 1.0
+    size = getattr(state.inputs, name).shape[-1]
     step = size // 2
     while step:
         for start in range(0, size, step):
@@ -123,9 +118,8 @@ def _simplify(state: Shrinking, name: str) -> None:
             break
 
 
-def _with(inputs: Inputs, name: str, change: Callable[[Array], Array]) -> Inputs:
-    changed: dict[str, Any] = {name: change(getattr(inputs, name))}
-    return dataclasses.replace(inputs, **changed)
+def _with(inputs: Inputs, name: str, change: Callable[[Array], Array | None]) -> Inputs:
+    return dataclasses.replace(inputs, **{name: change(getattr(inputs, name))})  # type: ignore[arg-type]
 
 
 def _filled(array: Array, part: slice, value: float) -> Array:

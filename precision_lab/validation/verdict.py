@@ -23,55 +23,29 @@ SHOWS = "; that shows in "
 
 
 class Diagnosis(NamedTuple):
-    """What is known of the plan behind a kernel's outputs.
-
-    Parameters
-    ----------
-    plan
-        The plan that gives them bit for bit, or None.
-    sentence
-        What is known, or "".
-    fault
-        What is wrong, in a phrase for the verdict's first sentence; "" where that is not known.
-    """
+    """What is known of the plan behind a kernel's outputs."""
 
     plan: str | None = None
+    """The plan that gives them bit for bit."""
     sentence: str = ""
     fault: str = ""
+    """What is wrong, in a phrase for the verdict's first sentence, where that is known."""
 
 
 @dataclass(frozen=True)
 class Power:
-    """What a run would have seen in rows of one size.
-
-    Parameters
-    ----------
-    hidden
-        The size.
-    root
-        The smallest relative error of r.
-    element
-        The smallest relative error of an element, in the median; NaN where none was judged.
-    """
+    """The smallest relative errors that a run would have detected in rows of one size."""
 
     hidden: int
     root: float
+    """Of r."""
     element: float
+    """Of an element, in the median; NaN where none was judged."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Signed errors of one probe, in ulp of the output format.
-
-    Parameters
-    ----------
-    probe
-        Its name.
-    count
-        Outputs measured.
-    low, high, mean
-        The least, the largest and the mean.
-    """
+    """Signed errors of one probe's outputs, in ulp of the output format."""
 
     probe: str
     count: int
@@ -82,19 +56,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Property:
-    """A property that was asked for, or comes for free.
-
-    Parameters
-    ----------
-    holds
-        Whether the kernel has it; None for figures that are only measured.
-    sentence
-        What was measured, in words.
-    figures
-        What was measured, by name.
-    """
+    """Whether a kernel has a property, in words and in figures."""
 
     holds: bool | None
+    """None where that cannot be said."""
     sentence: str
     figures: dict[str, float] = field(default_factory=dict)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -84,6 +84,26 @@ def scaled_root(ms: Array, eps: float, x: Array) -> Array:
     return inverted(np.sqrt(ms + np.ldexp(F32(eps), -2 * exponents(x))))
 
 
+DOUBLE: dict[str, Any] = {
+    "statistic": in_double,
+    "inverse": lambda ms, eps, _x: 1.0 / np.sqrt(ms + eps),
+}
+DIVIDED: dict[str, Any] = {
+    "inverse": lambda ms, eps, _x: np.sqrt(ms + F32(eps)),
+    "scale": np.divide,
+}
+
+
+def in_order(total: Callable[[Array], Array]) -> dict[str, Any]:
+    """The steps that sum the mean square in an order."""
+    return {"statistic": partial(ordered, total=total)}
+
+
+def both_in_order(total: Callable[[Array], Array]) -> dict[str, Any]:
+    """The steps that sum the mean and the mean square in an order."""
+    return {"centre": partial(centred, total=total), **in_order(total)}
+
+
 # Kernels that are more than steps -----------------------------------------------------------------
 
 
@@ -161,34 +181,25 @@ def merge(
 ROWS = (
     *rms("late", "All in float32, and one cast at the end."),
     *rms("early", "The normalised value is cast before it meets the gain.", store=rounded),
-    *rms("sequential", "One accumulator.", statistic=partial(ordered, total=orders.sequential)),
-    *rms("tree", "A binary tree.", statistic=partial(ordered, total=orders.tree)),
-    *rms("lanes", "32 accumulators.", statistic=partial(ordered, total=orders.laned)),
+    *rms("sequential", "One accumulator.", **in_order(orders.sequential)),
+    *rms("tree", "A binary tree.", **in_order(orders.tree)),
+    *rms("lanes", "32 accumulators.", **in_order(orders.laned)),
     *rms(
         "blocked", "Blocks of 128 elements, the last one's tail masked.",
-        statistic=partial(ordered, total=orders.blocked),
+        **in_order(orders.blocked),
     ),
     *rms(
         "blocked-early",
         "Blocks of 128 elements, the last one's tail masked, cast before the gain.",
-        statistic=partial(ordered, total=orders.blocked), store=rounded,
+        store=rounded, **in_order(orders.blocked),
     ),
     *rms(
         "fused-multiply-add", "Squares are added by fused multiply-adds.",
         statistic=lambda D, _x: orders.fused(D) / F32(D.shape[-1]),
     ),
-    *rms(
-        "compensated", "Kahan's compensated sum.",
-        statistic=partial(ordered, total=orders.compensated),
-    ),
-    *rms(
-        "double", "The statistic in float64.",
-        statistic=in_double, inverse=lambda ms, eps, _x: 1.0 / np.sqrt(ms + eps),
-    ),
-    *rms(
-        "division", "Divided by the root.",
-        inverse=lambda ms, eps, _x: np.sqrt(ms + F32(eps)), scale=np.divide,
-    ),
+    *rms("compensated", "Kahan's compensated sum.", **in_order(orders.compensated)),
+    *rms("double", "The statistic in float64.", **DOUBLE),
+    *rms("division", "Divided by the root.", **DIVIDED),
     *rms(
         "prescaled", "Rows are scaled by a power of two, and eps with them.",
         load=lambda x: np.ldexp(widened(x), -exponents(x)), inverse=scaled_root,
@@ -223,40 +234,21 @@ ROWS = (
         store=rounded,
         affine=lambda v, gain, bias, x: biased(rounded(gained(v, gain), x), bias),
     ),
-    *layer(
-        "sequential", "One accumulator a pass.",
-        centre=partial(centred, total=orders.sequential),
-        statistic=partial(ordered, total=orders.sequential),
-    ),
-    *layer(
-        "lanes", "32 accumulators a pass.",
-        centre=partial(centred, total=orders.laned),
-        statistic=partial(ordered, total=orders.laned),
-    ),
+    *layer("sequential", "One accumulator a pass.", **both_in_order(orders.sequential)),
+    *layer("lanes", "32 accumulators a pass.", **both_in_order(orders.laned)),
     *layer(
         "blocked", "Blocks of 128 elements, the last one's tail masked.",
-        centre=partial(centred, total=orders.blocked),
-        statistic=partial(ordered, total=orders.blocked),
+        **both_in_order(orders.blocked),
     ),
     *layer("welford", "One running mean.", function=partial(welford, moments=running)),
     *layer(
         "welford-lanes", "Eight running means, merged.",
         function=partial(welford, moments=running_by_lanes),
     ),
-    *layer(
-        "double", "The statistic in float64.", centre=centred_in_double,
-        statistic=in_double, inverse=lambda ms, eps, _x: 1.0 / np.sqrt(ms + eps),
-    ),
-    *layer(
-        "division", "Divided by the root.",
-        inverse=lambda ms, eps, _x: np.sqrt(ms + F32(eps)), scale=np.divide,
-    ),
-    *layer(
-        "scale-and-shift", "x times r, minus the mean times r.", function=scale_and_shift,
-    ),
-    *layer(
-        "folded-gain", "Reciprocal root and gain are multiplied first.", function=folded(LAYER),
-    ),
+    *layer("double", "The statistic in float64.", centre=centred_in_double, **DOUBLE),
+    *layer("division", "Divided by the root.", **DIVIDED),
+    *layer("scale-and-shift", "x times r, minus the mean times r.", function=scale_and_shift),
+    *layer("folded-gain", "Reciprocal root and gain are multiplied first.", function=folded(LAYER)),
     *layer("rsqrt-within-2-ulp", "A reciprocal root that errs by 2 ulp.", inverse=within_two_ulp),
     *layer(
         "one-plus-gain", "The gain is 1 + g, formed in float32.",

@@ -44,24 +44,14 @@ IDENTIFY = "identify"
 
 @dataclass(frozen=True)
 class VectorFolder:
-    """A folder of vectors that was written.
-
-    Parameters
-    ----------
-    folder
-        Its path.
-    files
-        Names of the files of inputs.
-    calls
-        How many calls there are.
-    size
-        Bytes of inputs.
-    """
+    """A folder of vectors that was written."""
 
     folder: Path
     files: tuple[str, ...]
+    """Names of the files of inputs."""
     calls: int
     size: int
+    """Bytes of inputs."""
 
 
 def write_vectors(
