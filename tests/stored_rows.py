@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from precision_lab import canonical_json as canonical
-from precision_lab.sweeps.results.reader import Row
+from precision_lab.sweeps.results.reader import StoredRow
 from precision_lab.sweeps.results.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def row(position: int, **result: object) -> Row:
+def row(position: int, **result: object) -> StoredRow:
     """A row of a sweep in which only the position tells the cases apart."""
-    return Row(
+    return StoredRow(
         position=position,
         key=f"key{position}",
         case=canonical.encode({"position": position}),

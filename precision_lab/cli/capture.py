@@ -68,7 +68,7 @@ def _recorded(model: str, given: str, *, rows: int, only: str) -> Recorded:
     """The model of this name, run on the input of that name."""
     from precision_lab.cli.modules import made_module
     from precision_lab.kernels.torch import tensors as bridge
-    from precision_lab.processes import RefusedError, findable, guarded, load_values
+    from precision_lab.processes import RefusedError, guard_call, import_folder, load_values
 
     bridge.version("cpu")
     import torch
@@ -76,11 +76,11 @@ def _recorded(model: str, given: str, *, rows: int, only: str) -> Recorded:
     found, input_ = load_values(model, given)
     with ExitStack() as places:
         for place in dict.fromkeys(where.rpartition(":")[0] for where in (model, given)):
-            places.enter_context(findable(place))
+            places.enter_context(import_folder(place))
         made = made_module(model, found)
         recorded = capture(made.eval(), rows=rows, only=only)
         try:
-            with guarded(f"running {model}"), torch.no_grad(), recorded:
+            with guard_call(f"running {model}"), torch.no_grad(), recorded:
                 _run(made, input_)
         except RefusedError as error:
             raise InputError(f"{model} does not run on {given}: it raised {error}") from error

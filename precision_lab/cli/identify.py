@@ -46,7 +46,7 @@ def command(
     as_json: bool,
 ) -> None:
     """See HELP, which click shows."""
-    from precision_lab.identification import identify_opened
+    from precision_lab.identification import identify_running_kernel
     from precision_lab.kernels.running import Claim, open_kernel
 
     with open_kernel(
@@ -57,7 +57,7 @@ def command(
             tool, norm=norm, format=own, weight_format=weight_format,
             output_format=output_format, eps=reals(eps), weight_offset=real(weight_offset),
         )  # fmt: skip
-        found = identify_opened(tool, settings, hidden=wholes("hidden", hidden))
+        found = identify_running_kernel(tool, settings, hidden=wholes("hidden", hidden))
         name = tool.name
     if as_json:
         emit({"kernel": name, "sentence": sentence(name, found), "plans": [*map(_plain, found)]})

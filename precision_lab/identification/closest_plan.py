@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from precision_lab.exceptions import InputError
 from precision_lab.identification.diagnosis import changes, eps_faults, faults
 from precision_lab.identification.effective import effective_eps
-from precision_lab.identification.queries import EPS, SIZES, Call, asked, bits
-from precision_lab.identification.search import Found, nearest, search, settled
+from precision_lab.identification.queries import EPS, SIZES, KernelAnswer, ask_all, bits
+from precision_lab.identification.search import Match, search, simplest_plan, smallest_distance
 from precision_lab.norm import norms
 from precision_lab.numbers import format_of, formats
 from precision_lab.plan import emulate, plans
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
 
-__all__ = ["LIKELY", "Call", "Identified", "answer", "identify", "rivals"]
+__all__ = ["LIKELY", "Identified", "KernelAnswer", "answer", "identify", "rivals"]
 
 SHOWN = 5
 """Plans that are told, the nearest first."""
@@ -146,7 +146,7 @@ def identify(
     row, own = norms.find(norm), formats.find(format)
     weight = own if weight_format is None else formats.find(weight_format)
     sizes = SIZES if hidden is None else {n: max(8, ELEMENTS // n) for n in hidden}
-    calls = asked(
+    calls = ask_all(
         kernel, row, own, weight, sizes=sizes, eps=eps, weight_offset=weight_offset, seed=seed
     )
     return answer(
@@ -157,30 +157,33 @@ def identify(
 
 
 def answer(
-    calls: Sequence[Call], *, weight_offset: float = 0.0, output_format: Format | None = None
+    calls: Sequence[KernelAnswer],
+    *,
+    weight_offset: float = 0.0,
+    output_format: Format | None = None,
 ) -> list[Identified]:
     """The same from calls that were made already."""
-    asked = calls[0].inputs.norm
+    ask_all = calls[0].inputs.norm
     own = format_of(calls[0].inputs.x)
     output = own if output_format is None else output_format
-    other = norms["rms" if asked.centred else "layer"]
+    other = norms["rms" if ask_all.centred else "layer"]
     variants = [calls, [call.of(norm=other) for call in calls]]
     if (eps := effective_eps(calls, weight_offset)) is not None:
         variants.append([call.of(eps=one) for call, one in zip(calls, eps, strict=True)])
-    apart = [nearest(moved, moved[0].inputs.norm) for moved in variants]
+    distances = [smallest_distance(moved, moved[0].inputs.norm) for moved in variants]
     # What the kernel was asked for stands first, where it is as near as any.
-    near = LIKE * min(apart)
+    near = LIKE * min(distances)
     order = sorted(
-        range(len(variants)), key=lambda i: (0, i) if apart[i] <= near else (1, apart[i])
+        range(len(variants)), key=lambda i: (0, i) if distances[i] <= near else (1, distances[i])
     )
     found: list[_Candidate] = []
     for i in order:
-        if not found or (found[0].share < CLOSE and apart[i] <= near):
+        if not found or (found[0].share < CLOSE and distances[i] <= near):
             found += _found(variants[i], variants[i][0].inputs.norm, own, output)
             found.sort(key=lambda one: -one.share)
-    if CLOSE <= found[0].share < 1 and (rows := _rows(calls, asked)):
+    if CLOSE <= found[0].share < 1 and (rows := _rows(calls, ask_all)):
         # Plans of libraries may have orders and switches together that the grid leaves out.
-        found.insert(0, _Candidate(calls, Found(rows, 1.0)))
+        found.insert(0, _Candidate(calls, Match(rows, 1.0)))
     told = [one.told(calls, own.name, weight_offset, whole=not i) for i, one in enumerate(found)]
     if found[0].share < LIKELY:
         told = [replace(one, faults=()) for one in told]
@@ -209,21 +212,23 @@ def rivals(found: Sequence[Identified]) -> list[Identified]:
 class _Candidate:
     """A find, with the calls as they were taken for it: with another norm or eps at times."""
 
-    calls: Sequence[Call]
-    found: Found
+    calls: Sequence[KernelAnswer]
+    found: Match
 
     @property
     def share(self) -> float:
         return self.found.share
 
-    def told(self, calls: Sequence[Call], format: str, offset: float, *, whole: bool) -> Identified:
+    def told(
+        self, calls: Sequence[KernelAnswer], format: str, offset: float, *, whole: bool
+    ) -> Identified:
         """The find with what is known of it, all where it is `whole`; `calls` as they were made."""
-        norm, asked = self.calls[0].inputs.norm, calls[0].inputs.norm
+        norm, ask_all = self.calls[0].inputs.norm, calls[0].inputs.norm
         plan = self.found.plans[0]
         undecided: dict[str, tuple[str, ...]] = {}
         if whole:
-            plan, undecided = settled(self.calls, norm, self.found)
-        told = faults(plan, norm, format=format, weight_offset=offset, asked=asked)
+            plan, undecided = simplest_plan(self.calls, norm, self.found)
+        told = faults(plan, norm, format=format, weight_offset=offset, ask_all=ask_all)
         told += eps_faults(
             [call.inputs.eps for call in calls], [call.inputs.eps for call in self.calls]
         )
@@ -238,19 +243,21 @@ class _Candidate:
         )
 
 
-def _found(calls: Sequence[Call], norm: Norm, own: Format, output: Format) -> list[_Candidate]:
+def _found(
+    calls: Sequence[KernelAnswer], norm: Norm, own: Format, output: Format
+) -> list[_Candidate]:
     narrow = output.precision < formats["float32"].precision
     name = "input" if output == own else output.name
     found = search(calls, norm, narrow=narrow, output=name)[:SHOWN]
     return [_Candidate(calls, one) for one in found]
 
 
-def _known(calls: Sequence[Call], norm: Norm, share: float) -> tuple[str, ...]:
+def _known(calls: Sequence[KernelAnswer], norm: Norm, share: float) -> tuple[str, ...]:
     """The rows of the catalogue with all of the outputs."""
     return () if share < 1 else tuple(plan.name for plan in _rows(calls, norm))
 
 
-def _rows(calls: Sequence[Call], norm: Norm) -> tuple[Plan, ...]:
+def _rows(calls: Sequence[KernelAnswer], norm: Norm) -> tuple[Plan, ...]:
     """The same as plans."""
     found = []
     for plan in plans.values():
@@ -263,7 +270,7 @@ def _rows(calls: Sequence[Call], norm: Norm) -> tuple[Plan, ...]:
     return tuple(found)
 
 
-def _same(call: Call, plan: Plan, norm: Norm) -> bool:
+def _same(call: KernelAnswer, plan: Plan, norm: Norm) -> bool:
     inputs = call.inputs
     y = emulate(*inputs.arguments(), eps=inputs.eps, plan=plan, norm=norm)
     return bool((bits(y) == call.bits).all())

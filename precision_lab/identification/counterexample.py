@@ -40,7 +40,7 @@ SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class RowInputs:
     """Rows with their gain and bias, values of one format.
 
     Parameters
@@ -58,14 +58,14 @@ class Given:
     bias: Floats | None
     eps: float
 
-    def only(self, row: int) -> Given:
+    def take_row(self, row: int) -> RowInputs:
         """One row alone."""
         return replace(self, x=self.x[row : row + 1])
 
-    def without(self, start: int, stop: int) -> Given:
+    def drop_elements(self, start: int, stop: int) -> RowInputs:
         """Fewer elements."""
         gone = slice(start, stop)
-        return Given(
+        return RowInputs(
             x=np.delete(self.x, gone, axis=1),
             weight=None if self.weight is None else np.delete(self.weight, gone),
             bias=None if self.bias is None else np.delete(self.bias, gone),
@@ -80,7 +80,7 @@ def bits_differ(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(~same)
 
 
-class Search:
+class CounterexampleSearch:
     """Two plans beside each other, and how many inputs they were given.
 
     Parameters
@@ -105,7 +105,7 @@ class Search:
         self.biased = biased
         self.tried = 0
 
-    def outputs(self, given: Given) -> tuple[NDArray[Any], NDArray[Any]]:
+    def outputs(self, given: RowInputs) -> tuple[NDArray[Any], NDArray[Any]]:
         """What each plan makes of the rows."""
         x, weight, bias = (
             None if part is None else self.format.cast(part)
@@ -119,11 +119,11 @@ class Search:
         )
         return one, other
 
-    def differ(self, given: Given) -> NDArray[np.bool_]:
+    def differ(self, given: RowInputs) -> NDArray[np.bool_]:
         """[rows, n]: where the outputs have other bits."""
         return bits_differ(*self.outputs(given))
 
-    def find(self) -> Given | None:
+    def find(self) -> RowInputs | None:
         """The first row on which the plans disagree, made small; None if there is none here."""
         short, longer = LONG[:2], LONG[2:]
         for source in (
@@ -135,21 +135,22 @@ class Search:
             for given in source:
                 rows = self.differ(given).any(axis=1)
                 if rows.any():
-                    return self.smaller(given.only(int(np.argmax(rows))))
+                    return self.shrink(given.take_row(int(np.argmax(rows))))
         return None
 
     # What is tried ------------------------------------------------------------------------------
 
-    def _short(self, *, ends: bool = False) -> Iterator[Given]:
+    def _short(self, *, ends: bool = False) -> Iterator[RowInputs]:
         """Rows of one to four simple values, with gains and biases of one value."""
         affine = [(None, None), *self._affine()]
         for n, count in SHORT.items():
             x = _rows(simplest(self.format, count, ends=ends), n)
             for weight, bias in affine:
                 gain, shift = (
-                    None if part is None else self.held(np.full(n, part)) for part in (weight, bias)
+                    None if part is None else self.round_vector(np.full(n, part))
+                    for part in (weight, bias)
                 )
-                yield from (Given(x, gain, shift, eps) for eps in self._eps())
+                yield from (RowInputs(x, gain, shift, eps) for eps in self._eps())
 
     def _affine(self) -> Iterable[tuple[float | None, float | None]]:
         """Gains and biases, the simple ones first."""
@@ -158,7 +159,7 @@ class Search:
         pairs = [*((gain, None) for gain in gains), *((None, bias) for bias in biases)]
         yield from [*pairs, *product(gains[::3], biases)]
 
-    def held(self, values: Floats | None) -> Floats | None:
+    def round_vector(self, values: Floats | None) -> Floats | None:
         """Values rounded to the format; None stays None."""
         return None if values is None else self.format.round(values)
 
@@ -169,22 +170,22 @@ class Search:
         more = [1e-8, 0.0, 2.0**-6] if self.format.nan else [2.0**-6]
         return list(dict.fromkeys([*own, *more]))
 
-    def _long(self, lengths: Iterable[int]) -> Iterator[Given]:
+    def _long(self, lengths: Iterable[int]) -> Iterator[RowInputs]:
         """Random rows with and without gain and bias, as they are and far from 0."""
         for n in lengths:
             x = make_inputs("normal", rows=min(OUTPUTS // n, MOST_ROWS), hidden=n, seed=SEED)
-            gain = self.held(make_gain("random", hidden=n, seed=SEED))
+            gain = self.round_vector(make_gain("random", hidden=n, seed=SEED))
             affine: list[tuple[Floats | None, Floats | None]] = [(None, None), (gain, None)]
             if self.biased:
-                affine.append((gain, self.held(make_bias("random", hidden=n, seed=SEED))))
+                affine.append((gain, self.round_vector(make_bias("random", hidden=n, seed=SEED))))
             for offset in OFFSETS:
                 rows = self.format.round(x + offset)
                 for weight, shift in affine:
-                    yield Given(rows, weight, shift, self._eps()[0])
+                    yield RowInputs(rows, weight, shift, self._eps()[0])
 
     # Making it smaller --------------------------------------------------------------------------
 
-    def smaller(self, given: Given) -> Given:
+    def shrink(self, given: RowInputs) -> RowInputs:
         """A row like this one, with fewer elements and simpler ones: it still shows the difference.
 
         Parameters
@@ -197,7 +198,7 @@ class Search:
         while size and self.tried < last:
             start = 0
             while start < given.x.shape[1] > size and self.tried < last:
-                less = given.without(start, start + size)
+                less = given.drop_elements(start, start + size)
                 if self.differ(less).any():
                     given = less
                 else:
@@ -207,9 +208,9 @@ class Search:
         given = without_bias if self.differ(without_bias).any() else given
         without_gain = replace(given, weight=None)
         given = without_gain if self.differ(without_gain).any() else given
-        return self._simpler(given)
+        return self._simplify(given)
 
-    def _simpler(self, given: Given) -> Given:
+    def _simplify(self, given: RowInputs) -> RowInputs:
         """Each value of x by as few bits as will do."""
         if given.x.shape[1] > MOST_SIMPLER:
             return given

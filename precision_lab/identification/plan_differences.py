@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.identification.counterexample import SEED, Given, Search, bits_differ
+from precision_lab.identification.counterexample import (
+    SEED,
+    CounterexampleSearch,
+    RowInputs,
+    bits_differ,
+)
 from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.norm import truth
 from precision_lab.numbers import Format, formats
@@ -181,17 +186,17 @@ def differences(
     apart = {switch for switch in SWITCHES if meant[0][switch] != meant[1][switch]}
     proved = not apart
     biased = common.centred or (bool(apart) and apart <= OF_BIAS)
-    search = Search(*pair, common, held, biased=biased)
+    search = CounterexampleSearch(*pair, common, held, biased=biased)
     found = None if proved else search.find()
-    standard = Given(
+    standard = RowInputs(
         x=held.round(make_inputs("normal", rows=ROWS, hidden=HIDDEN, seed=SEED)),
-        weight=search.held(make_gain("random", hidden=HIDDEN, seed=SEED)),
+        weight=search.round_vector(make_gain("random", hidden=HIDDEN, seed=SEED)),
         bias=None,
         eps=pair[0].eps_default,
     )
     tried, differ = search.tried, search.differ(standard)
     if found is None and differ.any():
-        found = search.smaller(standard.only(int(np.argmax(differ.any(axis=1)))))
+        found = search.shrink(standard.take_row(int(np.argmax(differ.any(axis=1)))))
     functions = [_function(plan, common, biased=biased) for plan in pair]
     other_function = tuple(
         switch for switch, value in functions[0].items() if functions[1][switch] != value
@@ -221,7 +226,9 @@ def _narrower(one: Format, other: Format) -> Format:
     return min(one, other, key=lambda target: (target.bits, target.precision))
 
 
-def _differing_rounded(search: Search, given: Given, differ: NDArray[np.bool_]) -> int:
+def _differing_rounded(
+    search: CounterexampleSearch, given: RowInputs, differ: NDArray[np.bool_]
+) -> int:
     """How many outputs differ once they are of one format."""
     one, other = (_output(plan, search.format) for plan in search.plans)
     if one != other:
@@ -286,7 +293,7 @@ def _not_textbook(function: dict[str, Any], norm: Norm) -> tuple[str, ...]:
     return tuple(switch for switch, value in textbook.items() if function[switch] != value)
 
 
-def _example(search: Search, given: Given, *, one_function: bool) -> Example:
+def _example(search: CounterexampleSearch, given: RowInputs, *, one_function: bool) -> Example:
     """The disagreement with both outputs and what is right."""
     x = search.format.cast(given.x[0])
     weight, bias = (

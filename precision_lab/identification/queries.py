@@ -38,7 +38,7 @@ REFUSALS = (NotImplementedError, ValueError, TypeError, AssertionError, RuntimeE
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class KernelAnswer:
     """One call and its answer.
 
     Parameters
@@ -57,9 +57,9 @@ class Call:
         """The answer's bits, every NaN the same."""
         return bits(self.y)
 
-    def of(self, **changes: Any) -> Call:
+    def of(self, **changes: Any) -> KernelAnswer:
         """The same answer, taken for one to another question: another norm or eps."""
-        return Call(dataclasses.replace(self.inputs, **changes), self.y)
+        return KernelAnswer(dataclasses.replace(self.inputs, **changes), self.y)
 
 
 def bits(y: NDArray[Any]) -> NDArray[np.int64]:
@@ -68,7 +68,7 @@ def bits(y: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(np.isnan(wide), np.nan, wide).view(np.int64)
 
 
-def questions(
+def make_queries(
     norm: Norm,
     format: Format,
     weight_format: Format,
@@ -118,23 +118,25 @@ def questions(
             )
 
 
-def ask(kernel: Callable[..., Any], inputs: Inputs) -> Call:
+def ask(kernel: Callable[..., Any], inputs: Inputs) -> KernelAnswer:
     """Call a kernel; its answer is an array, or a dict that holds it as ``y``."""
     x, weight, bias = inputs.arguments()
     answer = kernel(x.copy(), weight, bias, inputs.eps)
     y = answer["y"] if isinstance(answer, dict) else answer
-    return Call(inputs, np.asarray(y).astype(np.float64))
+    return KernelAnswer(inputs, np.asarray(y).astype(np.float64))
 
 
-def asked(kernel: Callable[..., Any], norm: Norm, *given: Any, **chosen: Any) -> list[Call]:
-    """Ask every question of `questions`, without a bias where a LayerNorm refuses one."""
+def ask_all(
+    kernel: Callable[..., Any], norm: Norm, *given: Any, **chosen: Any
+) -> list[KernelAnswer]:
+    """Ask every question of `make_queries`, without a bias where a LayerNorm refuses one."""
     try:
-        return [ask(kernel, inputs) for inputs in questions(norm, *given, **chosen)]
+        return [ask(kernel, inputs) for inputs in make_queries(norm, *given, **chosen)]
     except REFUSALS as refused:
         if not norm.centred:
             raise
         try:
-            without = questions(norm, *given, biased=False, **chosen)
+            without = make_queries(norm, *given, biased=False, **chosen)
             return [ask(kernel, inputs) for inputs in without]
         except REFUSALS:
             # It was not the bias.

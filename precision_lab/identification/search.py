@@ -27,7 +27,7 @@ from precision_lab.identification.candidates import (
     statistics,
     steps_from,
 )
-from precision_lab.identification.queries import Call, bits
+from precision_lab.identification.queries import KernelAnswer, bits
 from precision_lab.plan import EPS_PLACES, EXACT, Emulation
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ NEAR = 1.0 / 256
 
 
 @dataclass(eq=False)
-class Shared:
+class Stage:
     """What several plans have in common after a stage.
 
     Parameters
@@ -87,7 +87,7 @@ class Shared:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Match:
     """Plans that give the same outputs.
 
     Parameters
@@ -103,8 +103,8 @@ class Found:
 
 
 def search(
-    calls: Sequence[Call], norm: Norm, *, narrow: bool, output: str = "input"
-) -> list[Found]:
+    calls: Sequence[KernelAnswer], norm: Norm, *, narrow: bool, output: str = "input"
+) -> list[Match]:
     """The plans nearest to the answers, best first; plans of equal outputs are found together.
 
     Parameters
@@ -118,16 +118,16 @@ def search(
     output
         The format of its outputs.
     """
-    seen = _seen(calls)
-    apart = _apart_functions(calls, norm, seen)
-    least = min(distance for distance, *_ in apart)
-    kept = [(function, form) for distance, function, form in apart if distance <= least + NEAR]
+    observed = _observed_roots(calls)
+    distances = _function_distances(calls, norm, observed)
+    least = min(distance for distance, *_ in distances)
+    kept = [(function, form) for distance, function, form in distances if distance <= least + NEAR]
     bias = any(call.inputs.bias is not None for call in calls)
     ends = outputs(norm, narrow=narrow, bias=bias, format=output)
     states = _states(calls, norm, kept, narrow=narrow)
-    found: dict[bytes, Found] = {}
-    near = _nearest(states, kept, seen)
-    for state, form, chosen in _likely(calls, norm, near, ends):
+    found: dict[bytes, Match] = {}
+    near = _nearest(states, kept, observed)
+    for state, form, chosen in _likely_ends(calls, norm, near, ends):
         for end in chosen:
             plans = _plans(norm, state, form, end)
             if not plans:
@@ -139,21 +139,21 @@ def search(
             key = b"".join(part.tobytes() for part in answer)
             share = found[key].share if key in found else _share(calls, answer)
             earlier = found[key].plans if key in found else ()
-            found[key] = Found(earlier + plans, share)
+            found[key] = Match(earlier + plans, share)
     ranked = [
-        Found(tuple(sorted(dict.fromkeys(one.plans), key=departures)), one.share)
+        Match(tuple(sorted(dict.fromkeys(one.plans), key=departures)), one.share)
         for one in found.values()
     ]
     best = sorted(ranked, key=_rank)
-    climbed = [_climbed(calls, norm, one) for one in best[:CLIMBED] if HOPE < best[0].share < 1]
-    return sorted([*climbed, *best], key=_rank)
+    climbs = [_climb(calls, norm, one) for one in best[:CLIMBED] if HOPE < best[0].share < 1]
+    return sorted([*climbs, *best], key=_rank)
 
 
-def _rank(one: Found) -> tuple[float, int]:
+def _rank(one: Match) -> tuple[float, int]:
     return -one.share, departures(one.plans[0])
 
 
-def _climbed(calls: Sequence[Call], norm: Norm, found: Found) -> Found:
+def _climb(calls: Sequence[KernelAnswer], norm: Norm, found: Match) -> Match:
     """The best that can be reached by changing one switch after another."""
     best = found
     while best.share < 1:
@@ -162,7 +162,7 @@ def _climbed(calls: Sequence[Call], norm: Norm, found: Found) -> Found:
             made = plan(norm, **{**best.plans[0].switches, switch: value})
             if made is not None:
                 answer = [bits(Emulation(made, call.inputs).output()) for call in calls]
-                tried.append(Found((made,), _share(calls, answer)))
+                tried.append(Match((made,), _share(calls, answer)))
         top = min(tried, key=_rank)
         if top.share <= best.share:
             break
@@ -170,8 +170,8 @@ def _climbed(calls: Sequence[Call], norm: Norm, found: Found) -> Found:
     return best
 
 
-def settled(
-    calls: Sequence[Call], norm: Norm, found: Found
+def simplest_plan(
+    calls: Sequence[KernelAnswer], norm: Norm, found: Match
 ) -> tuple[Plan, dict[str, tuple[str, ...]]]:
     """Of all plans with the same outputs the nearest to the textbook's, and what stays open.
 
@@ -193,11 +193,11 @@ def settled(
         if switch != "output_format" and best.switches[switch] != default:
             made = plan(norm, **{**best.switches, switch: default})
             best = made if made is not None and same(made) else best
-    held: dict[str, list[str]] = {}
+    alternatives: dict[str, list[str]] = {}
     for switch, value in steps_from(best):
         if same(plan(norm, **{**best.switches, switch: value})):
-            held.setdefault(switch, [best.switches[switch]]).append(value)
-    return best, {switch: tuple(values) for switch, values in held.items()}
+            alternatives.setdefault(switch, [best.switches[switch]]).append(value)
+    return best, {switch: tuple(values) for switch, values in alternatives.items()}
 
 
 def departures(plan: Plan) -> int:
@@ -205,7 +205,7 @@ def departures(plan: Plan) -> int:
     return sum(value != DEFAULTS[switch] for switch, value in plan.switches.items())
 
 
-def _plans(norm: Norm, state: Shared, form: Form, end: Switches) -> tuple[Plan, ...]:
+def _plans(norm: Norm, state: Stage, form: Form, end: Switches) -> tuple[Plan, ...]:
     gain, bias = form
     if end["bias"] != bias:
         return ()
@@ -216,13 +216,13 @@ def _plans(norm: Norm, state: Shared, form: Form, end: Switches) -> tuple[Plan, 
 # What outputs say of the root ---------------------------------------------------------------------
 
 
-def _seen(calls: Sequence[Call]) -> dict[Form, Floats]:
+def _observed_roots(calls: Sequence[KernelAnswer]) -> dict[Form, Floats]:
     bias = any(call.inputs.bias is not None for call in calls)
     places = ("after_gain", "before_gain") if bias else ("after_gain",)
-    return {form: seen_roots(calls, *form) for form in itertools.product(GAINS, places)}
+    return {form: least_squares_roots(calls, *form) for form in itertools.product(GAINS, places)}
 
 
-def seen_roots(calls: Sequence[Call], gain: str, place: str) -> Floats:
+def least_squares_roots(calls: Sequence[KernelAnswer], gain: str, place: str) -> Floats:
     """The root of each row by least squares over its outputs; NaN where it left the range."""
     found = []
     with np.errstate(all="ignore"):
@@ -243,41 +243,47 @@ def seen_roots(calls: Sequence[Call], gain: str, place: str) -> Floats:
     return np.concatenate(found)
 
 
-def _apart(root: Floats, seen: Floats) -> float:
+def _distance(root: Floats, observed: Floats) -> float:
     """How far roots are from those seen, relative, in the mean over the rows; at most 1 each."""
     with np.errstate(all="ignore"):
-        apart = np.minimum(np.abs(root - seen) / np.maximum(np.abs(root), np.abs(seen)), 1.0)
-    lost = ~np.isfinite(root) | (root == 0), ~np.isfinite(seen) | (seen == 0)
-    apart = np.where(lost[0] | lost[1], 1.0 * (lost[0] != lost[1]), apart)
-    return float(np.mean(apart))
+        distances = np.minimum(
+            np.abs(root - observed) / np.maximum(np.abs(root), np.abs(observed)), 1.0
+        )
+    lost = ~np.isfinite(root) | (root == 0), ~np.isfinite(observed) | (observed == 0)
+    distances = np.where(lost[0] | lost[1], 1.0 * (lost[0] != lost[1]), distances)
+    return float(np.mean(distances))
 
 
 # The stages ---------------------------------------------------------------------------------------
 
 
-def _apart_functions(
-    calls: Sequence[Call], norm: Norm, seen: dict[Form, Floats]
+def _function_distances(
+    calls: Sequence[KernelAnswer], norm: Norm, observed: dict[Form, Floats]
 ) -> list[tuple[float, Switches, Form]]:
     """How far each statistic, divisor, place of eps and form of the gain is, in float32."""
-    apart: list[tuple[float, Switches, Form]] = []
+    distances: list[tuple[float, Switches, Form]] = []
     for function in functions(norm):
-        for state in _state(calls, norm, [function]):
-            apart += [(_apart(state.root(), seen[form]), function, form) for form in seen]
-    return apart
+        for state in _stages(calls, norm, [function]):
+            distances += [
+                (_distance(state.root(), observed[form]), function, form) for form in observed
+            ]
+    return distances
 
 
-def nearest(calls: Sequence[Call], norm: Norm) -> float:
+def smallest_distance(calls: Sequence[KernelAnswer], norm: Norm) -> float:
     """How far the outputs are from the nearest function of a norm: about a rounding if it is it."""
-    return min(distance for distance, *_ in _apart_functions(calls, norm, _seen(calls)))
+    return min(
+        distance for distance, *_ in _function_distances(calls, norm, _observed_roots(calls))
+    )
 
 
 def _states(
-    calls: Sequence[Call],
+    calls: Sequence[KernelAnswer],
     norm: Norm,
     kept: Sequence[tuple[Switches, Form]],
     *,
     narrow: bool,
-) -> list[Shared]:
+) -> list[Stage]:
     """All roots of plans that compute one of the functions."""
     chosen = {(f["statistic"], f["divisor"], f["eps_place"]) for f, _ in kept}
     made = [
@@ -287,14 +293,14 @@ def _states(
         )
         if (statistic["statistic"], statistic["divisor"], root["eps_place"]) in chosen
     ]
-    return _state(calls, norm, made)
+    return _stages(calls, norm, made)
 
 
-def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> list[Shared]:
+def _stages(calls: Sequence[KernelAnswer], norm: Norm, wanted: Iterable[Switches]) -> list[Stage]:
     """Statistic and roots of plans, those that are equal held once."""
-    statistics: dict[Any, Shared] = {}
-    held: dict[bytes, Shared] = {}
-    known: dict[bytes, Shared] = {}
+    statistics: dict[Any, Stage] = {}
+    alternatives: dict[bytes, Stage] = {}
+    known: dict[bytes, Stage] = {}
     for switches in wanted:
         made = plan(norm, **switches)
         if made is None:
@@ -308,7 +314,7 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
             parts = [" ".join(switches[name] for name in LATER_FORMATS).encode()]
             parts += [bytes(EPS_PLACES[switches["eps_place"]].in_sum)]
             parts += [_bytes(part, "ms", "m", "s") for part in values]
-            statistics[key] = held.setdefault(b" ".join(parts), Shared(values))
+            statistics[key] = alternatives.setdefault(b" ".join(parts), Stage(values))
         state = statistics[key]
         later = "/".join(switches[name] for name in ("eps_place", "eps_format", "inverse"))
         one = f"{id(state)} {later}".encode()
@@ -319,7 +325,7 @@ def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> lis
             parts += [part["r"].astype(np.float64).tobytes() for part in rooted]
             parts += [_bytes(part, "m", "s") for part in rooted]
             same = b" ".join(parts)
-            known[one] = known.setdefault(same, Shared(rooted))
+            known[one] = known.setdefault(same, Stage(rooted))
         known[one].switches.append(switches)
     return list({id(state): state for state in known.values()}.values())
 
@@ -336,24 +342,24 @@ def _bytes(values: Variables, *names: str) -> bytes:
 
 
 def _nearest(
-    states: Sequence[Shared], kept: Sequence[tuple[Switches, Form]], seen: dict[Form, Floats]
-) -> list[tuple[Shared, Form]]:
+    states: Sequence[Stage], kept: Sequence[tuple[Switches, Form]], observed: dict[Form, Floats]
+) -> list[tuple[Stage, Form]]:
     """The roots that come nearest to those seen, each with a form of the gain."""
     forms = dict.fromkeys(form for _, form in kept)
     scored = [
-        (_apart(state.root(), seen[form]), place, form)
+        (_distance(state.root(), observed[form]), place, form)
         for place, state in enumerate(states)
         for form in forms
     ]
     return [(states[place], form) for _, place, form in sorted(scored)[:NEAREST]]
 
 
-def _likely(
-    calls: Sequence[Call],
+def _likely_ends(
+    calls: Sequence[KernelAnswer],
     norm: Norm,
-    near: Sequence[tuple[Shared, Form]],
+    near: Sequence[tuple[Stage, Form]],
     ends: Sequence[Switches],
-) -> list[tuple[Shared, Form, list[Switches]]]:
+) -> list[tuple[Stage, Form, list[Switches]]]:
     """Those of the roots that give most outputs of a few rows, with the ways out that do.
 
     The first roots are near enough to the true one to tell which ways out are worth a try.
@@ -362,14 +368,14 @@ def _likely(
     place = calls.index(call)
     rows = slice(None, None, max(1, len(call.y) // SAMPLE))
     inputs = call.inputs.take(rows)
-    asked = call.bits[rows]
+    ask_all = call.bits[rows]
 
-    def equal(state: Shared, form: Form, end: Switches) -> int:
-        plans = _plans(norm, Shared([], state.switches[:1]), form, end)
+    def equal(state: Stage, form: Form, end: Switches) -> int:
+        plans = _plans(norm, Stage([], state.switches[:1]), form, end)
         if not plans:
             return -1
-        values = {name: _some(part, rows) for name, part in state.values[place].items()}
-        return int(np.count_nonzero(bits(Emulation(plans[0], inputs).finish(values)) == asked))
+        values = {name: _rows_of(part, rows) for name, part in state.values[place].items()}
+        return int(np.count_nonzero(bits(Emulation(plans[0], inputs).finish(values)) == ask_all))
 
     tried = [max(equal(state, form, end) for state, form in near[:FIRST]) for end in ends]
     worth = [end for count, end in zip(tried, ends, strict=True) if count >= WORTH * max(tried)]
@@ -380,12 +386,12 @@ def _likely(
     return [(*near[order], worth) for _, order in sorted(scored)[:KEPT]]
 
 
-def _some(part: NDArray[Any], rows: slice) -> NDArray[Any]:
+def _rows_of(part: NDArray[Any], rows: slice) -> NDArray[Any]:
     """Some rows of what has one row for all, or a row each."""
     return part if len(part) == 1 else part[rows]
 
 
-def _share(calls: Sequence[Call], answer: Sequence[NDArray[np.int64]]) -> float:
+def _share(calls: Sequence[KernelAnswer], answer: Sequence[NDArray[np.int64]]) -> float:
     equal = sum(
         int(np.count_nonzero(call.bits == part)) for call, part in zip(calls, answer, strict=True)
     )

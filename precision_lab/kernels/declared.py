@@ -35,16 +35,16 @@ class Declared:
     note: str = ""
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def limits(self) -> tuple[str, ...]:
         """The limits, a few words each, as a verdict lists what is not supported."""
-        said = []
+        limits = []
         if self.hidden is not None:
-            said.append(f"hidden sizes other than {self.hidden} (fixed in it)")
+            limits.append(f"hidden sizes other than {self.hidden} (fixed in it)")
         if self.eps is not None:
-            said.append(f"eps other than {self.eps:g} (fixed in it)")
+            limits.append(f"eps other than {self.eps:g} (fixed in it)")
         if self.format:
-            said.append(f"formats of x other than {self.format} (fixed in it)")
-        return tuple(said)
+            limits.append(f"formats of x other than {self.format} (fixed in it)")
+        return tuple(limits)
 
     def takes(
         self,

@@ -98,7 +98,7 @@ def check_arithmetic() -> None:
 
 
 @contextmanager
-def kept_arithmetic() -> Iterator[list[Change]]:
+def restore_arithmetic() -> Iterator[list[Change]]:
     """Run code under test, and put back what it changes of how this thread computes.
 
     Yields
@@ -121,7 +121,7 @@ def kept_arithmetic() -> Iterator[list[Change]]:
             what = "flushing float64 subnormals to zero" if now.flushes else "keeping subnormals"
             changes.append(Change("flush", f"it left the processor {what}"))
         if now != before:
-            _put_back(before, saved)
+            _restore(before, saved)
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def unchanged_arithmetic(doing: str) -> Iterator[None]:
     InputError
         It raised nothing, and left it computing in another way, which is put back.
     """
-    with kept_arithmetic() as changes:
+    with restore_arithmetic() as changes:
         yield
     refuse_changes(doing, changes)
 
@@ -180,7 +180,7 @@ def _environment() -> Any:
     return saved
 
 
-def _put_back(before: Arithmetic, saved: Any) -> None:
+def _restore(before: Arithmetic, saved: Any) -> None:
     """Compute as before.
 
     Raises

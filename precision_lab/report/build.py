@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical_json as canonical
-from precision_lab.exceptions import InputError, StoppedError, unknown, whole
+from precision_lab.exceptions import InputError, StoppedError, check_integer, unknown
 from precision_lab.report import library, measured, place
 from precision_lab.report import page as pages
 from precision_lab.report.page import Page
@@ -115,7 +115,7 @@ def report(
         if name not in known:
             raise unknown("analysis", name, known)
     cores = min(os.cpu_count() or 1, MOST_JOBS)
-    jobs = whole("jobs", cores if jobs is None else jobs, 1, MOST_JOBS)
+    jobs = check_integer("jobs", cores if jobs is None else jobs, 1, MOST_JOBS)
     folder = place.folder(out)
     place.check(folder, wanted)
     show = progress or (lambda _label: nullcontext(lambda _done, _total: None))

@@ -15,7 +15,7 @@ from precision_lab.files import replace_file
 from precision_lab.report import page as pages
 from precision_lab.report import twin as twins
 from precision_lab.report.charts.drawing import Chart, svg
-from precision_lab.sweeps.results import OtherResultsError, look, reader
+from precision_lab.sweeps.results import OtherResultsError, check_path, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,8 +87,8 @@ def check(place: Path, names: Iterable[str]) -> None:
 
 def _check_results(path: Path) -> None:
     try:
-        if look(path, writing=True):
-            with reader.opened(path):
+        if check_path(path, writing=True):
+            with reader.open_results(path):
                 pass
     except OtherResultsError:
         # Whole, so it is moved aside when its analysis is run.

@@ -94,10 +94,10 @@ class Axis:
     @property
     def default_values(self) -> tuple[Any, ...]:
         """The values of a sweep that says nothing."""
-        return tuple(self.check(value) for value in listed(self.default))
+        return tuple(self.check(value) for value in values_of(self.default))
 
 
-def listed(given: Any) -> tuple[Any, ...]:
+def values_of(given: Any) -> tuple[Any, ...]:
     """What a user gave of an axis; a lone value is an axis of one."""
     lone = isinstance(given, str | Mapping | Format | Plan | Source | Kernel)
     return (given,) if lone or not isinstance(given, Iterable) else tuple(given)
@@ -369,7 +369,7 @@ def combinations(
         yield from combinations(inner, values, {**chosen, axis.name: value})
 
 
-def documented(text: str) -> str:
+def with_axes(text: str) -> str:
     """The documentation of a record whose parameters are the axes."""
     lines = [inspect.cleandoc(text), "", "Parameters", "----------"]
     for meaning, axes in itertools.groupby(AXES.values(), key=lambda axis: axis.meaning):

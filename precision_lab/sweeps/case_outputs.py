@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab import canonical_json as canonical
-from precision_lab.kernels import Kernel, found_again
+from precision_lab.kernels import Kernel, recover_kernel
 from precision_lab.numbers import Format, format_of, formats
 from precision_lab.plan import Plan, Step, bound, emulate
 
@@ -140,4 +140,4 @@ def _of_kernel(case: Case, *inputs: Any, eps: float) -> Outputs:
 
 @lru_cache(READY)
 def _kernel(where: str, record: str) -> Kernel:
-    return found_again(where, canonical.decode(record))
+    return recover_kernel(where, canonical.decode(record))

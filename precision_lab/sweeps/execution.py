@@ -12,14 +12,14 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from precision_lab import canonical_json as canonical
-from precision_lab.exceptions import InputError, whole
+from precision_lab.exceptions import InputError, check_integer
 from precision_lab.sweeps import scheduling
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.results import flattening, reader
 from precision_lab.sweeps.results.flattening import frame
-from precision_lab.sweeps.results.reader import Row
+from precision_lab.sweeps.results.reader import StoredRow
 from precision_lab.sweeps.results.store import Store
-from precision_lab.sweeps.run_summary import Run, case_error
+from precision_lab.sweeps.run_summary import RunSummary, case_error
 from precision_lab.sweeps.scheduling import Schedule
 from precision_lab.sweeps.worker import answer, measure_named
 from precision_lab.sweeps.workers import Workers
@@ -94,7 +94,7 @@ def run(
     progress: Progress | None = None,
     shard: tuple[int, int] = (1, 1),
     measure: str = MEASURE,
-) -> Run:
+) -> RunSummary:
     """Measure what a results file lacks of a sweep; as `sweep`, without reading the rows.
 
     Any number of runs may fill one file at a time: each begins with what no other has begun.
@@ -129,7 +129,7 @@ def read_results(path: str | os.PathLike[str]) -> pd.DataFrame:
     InputError
         There is no such file, or it holds something else.
     """
-    with reader.opened(path) as results:
+    with reader.open_results(path) as results:
         return flattening.data_frame(flattening.flat_rows(results))
 
 
@@ -169,9 +169,9 @@ def _filled_store(
     progress: Progress | None,
     shard: tuple[int, int] = (1, 1),
     measure: str = MEASURE,
-) -> Iterator[tuple[Store, Run]]:
+) -> Iterator[tuple[Store, RunSummary]]:
     """A store that has every case of the sweep, or of a shard."""
-    jobs = whole("jobs", jobs, 1, MOST_JOBS)
+    jobs = check_integer("jobs", jobs, 1, MOST_JOBS)
     grids = _grids(config)
     cases = cases_of(grids)
     in_workers = _uses_processes(grids, path, jobs=jobs)
@@ -194,7 +194,7 @@ def _filled_store(
             # Closed at once when something is raised, so that no worker outlives this call.
             with closing(replies):
                 measured, failed = _save(replies, store, dict(wanted), schedule, report)
-        done = Run(
+        done = RunSummary(
             cases=len(cases),
             wanted=len(wanted),
             before=schedule.finished_before,
@@ -241,7 +241,7 @@ def _save(
     made_by = canonical.encode(versions())
     measured, reported, saved = 0, schedule.finished_before, time.monotonic()
     failed: list[dict[str, Any]] = []
-    batch: list[Row] = []
+    batch: list[StoredRow] = []
     try:
         for reply in replies:
             if reply is not None:
@@ -269,8 +269,8 @@ def _save(
     return measured, failed
 
 
-def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> Row:
-    return Row(
+def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> StoredRow:
+    return StoredRow(
         position=reply["position"],
         key=case.key,
         case=canonical.encode(case.identity),

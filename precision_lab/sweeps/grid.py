@@ -15,9 +15,9 @@ from precision_lab.sweeps.axes import (
     AXES,
     at_level,
     combinations,
-    documented,
     known_steps,
-    listed,
+    values_of,
+    with_axes,
 )
 from precision_lab.sweeps.case import OMITTED_IF_EMPTY, OWN, Case
 from precision_lab.sweeps.kernel_limits import fields_taken, refusals
@@ -63,7 +63,7 @@ class Sweep(_Axes):
 
     def __post_init__(self) -> None:
         """Check every axis, so that a grid that was made can be listed."""
-        given = {name: listed(getattr(self, name)) for name in AXES}
+        given = {name: values_of(getattr(self, name)) for name in AXES}
         if self.plans is None:
             given["plans"] = () if given["kernels"] else ("late",)
         for name, axis in AXES.items():
@@ -226,7 +226,7 @@ class Sweep(_Axes):
                 yield tensor, vectors
 
 
-Sweep.__doc__ = documented(Sweep.__doc__ or "")
+Sweep.__doc__ = with_axes(Sweep.__doc__ or "")
 # Here and not as a decorator, for type checkers do not see the fields.
 dataclasses.dataclass(frozen=True, kw_only=True)(Sweep)
 

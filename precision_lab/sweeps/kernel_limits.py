@@ -47,7 +47,7 @@ def fields_taken(
 
 def refusals(kernels: Iterable[Kernel]) -> str:
     """What kernels do not take, in words; "" where they take everything."""
-    limits = {kernel.name: " and ".join(kernel.declared.told) for kernel in kernels}
+    limits = {kernel.name: " and ".join(kernel.declared.limits) for kernel in kernels}
     return ", ".join(f"the kernel {name} takes no {told}" for name, told in limits.items() if told)
 
 

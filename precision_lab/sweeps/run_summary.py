@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunSummary:
     """What a run came to.
 
     Parameters
@@ -40,7 +40,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failed:
+class FailedCases:
     """The cases of one plan or kernel that could not be measured.
 
     Parameters
@@ -81,7 +81,9 @@ class CaseError(RuntimeError):
         What the run came to.
     """
 
-    def __init__(self, message: str, failed: tuple[Failed, ...] = (), run: Run | None = None):
+    def __init__(
+        self, message: str, failed: tuple[FailedCases, ...] = (), run: RunSummary | None = None
+    ):
         super().__init__(message)
         self.failed = failed
         self.run = run
@@ -92,7 +94,7 @@ class KernelError(CaseError, InputError):
 
 
 def case_error(
-    replies: Sequence[dict[str, Any]], cases: Mapping[int, Case], done: Run
+    replies: Sequence[dict[str, Any]], cases: Mapping[int, Case], done: RunSummary
 ) -> CaseError:
     """What is raised of cases that failed: each plan and kernel once, in the sweep's order.
 
@@ -109,7 +111,7 @@ def case_error(
     for reply in sorted(replies, key=lambda reply: int(reply["position"])):
         by_name.setdefault(cases[reply["position"]].name, []).append(reply)
     failed = tuple(
-        Failed(
+        FailedCases(
             name=name,
             kind="kernel" if cases[replies_of_one[0]["position"]].kernel else "plan",
             cases=len(replies_of_one),

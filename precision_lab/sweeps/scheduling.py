@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, TypeAlias
 
-from precision_lab.exceptions import InputError, whole
+from precision_lab.exceptions import InputError, check_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,7 +112,7 @@ def shard(cases: Sequence[Numbered], number: int, of: int) -> list[Numbered]:
     InputError
         There is no such shard.
     """
-    whole("the number of shards", of, 1, 2**31)
+    check_integer("the number of shards", of, 1, 2**31)
     if not 1 <= number <= of:
         raise InputError(
             f"there is no shard {number}/{of}: the first is 1/{of}, the last {of}/{of}"

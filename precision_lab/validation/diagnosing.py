@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from precision_lab.identification import LIKELY, SIZES, Identified, answer, questions, rivals
-from precision_lab.identification import Call as Answered
+from precision_lab.identification import LIKELY, SIZES, Identified, answer, make_queries, rivals
+from precision_lab.identification import KernelAnswer as Answered
 from precision_lab.kernels.running import Outcome
 from precision_lab.validation.common_causes import clue
 from precision_lab.validation.verdict import Diagnosis
@@ -63,7 +63,7 @@ def identified(
         for call, outcome in zip(calls, outcomes, strict=True)
     )
     for sizes in (_sizes(calls, outcomes), _taken(calls, outcomes)):
-        for inputs in questions(
+        for inputs in make_queries(
             settings.norm,
             settings.format,
             settings.weight_format,

@@ -173,7 +173,7 @@ def validate(
             diagnose=diagnoser(execute, settings) if diagnose else None,
             diagnose_sound=diagnose is True,
         )
-        limits = (*tool.declared.told, *verdict.unsupported)
+        limits = (*tool.declared.limits, *verdict.unsupported)
         known = (*filter(None, [tool.declared.note]), *verdict.notes)
         return dataclasses.replace(verdict, unsupported=limits, notes=known)
 

@@ -36,7 +36,7 @@ def test_bits_tell_zeros_apart_and_no_nan():
 def test_questions_hold_what_they_promise():
     """Two sizes, two eps, rows near √eps and rows with a large mean; a bias for layer norms."""
     for norm in norms.values():
-        asked = list(calls.questions(norm, formats["float16"], formats["float32"]))
+        asked = list(calls.make_queries(norm, formats["float16"], formats["float32"]))
         assert {3, 40} == {inputs.x.shape[1] for inputs in asked}
         assert {1e-6, 1e-5} == {inputs.eps for inputs in asked}
         assert {norm.centred} == {inputs.bias is not None for inputs in asked}
@@ -93,7 +93,7 @@ def test_an_eps_in_effect_is_seen():
     """Ten times the eps, or one for all calls, is read off the outputs; the right one is not."""
 
     def answered(change):
-        asked = calls.questions(norms["rms"], formats["float16"], formats["float16"])
+        asked = calls.make_queries(norms["rms"], formats["float16"], formats["float16"])
         kernel = lambda x, w, b, eps: emulate(x, w, b, eps=change(eps), plan="late")  # noqa: E731
         return [calls.ask(kernel, inputs) for inputs in asked]
 

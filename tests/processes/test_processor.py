@@ -19,7 +19,7 @@ from precision_lab.processes import processor
 from precision_lab.processes.processor import (
     Arithmetic,
     current_arithmetic,
-    kept_arithmetic,
+    restore_arithmetic,
     unchanged_arithmetic,
 )
 from precision_lab.validation.examination import validate
@@ -178,13 +178,13 @@ def test_without_an_environment(monkeypatch):
     library.fegetenv(saved)
     monkeypatch.setattr(processor, "_fenv", lambda: None)
     try:
-        with kept_arithmetic() as changes:
+        with restore_arithmetic() as changes:
             torch.set_flush_denormal(True)
         assert ["flush"] == [change.kind for change in changes]
         assert current_arithmetic() == PLAIN
         with (
             pytest.raises(InputError, match="cannot be put back: start a new process"),
-            kept_arithmetic(),
+            restore_arithmetic(),
         ):
             library.fesetround(0x800)
     finally:
@@ -198,7 +198,7 @@ def test_what_was_set_before_is_no_change():
         with unchanged_arithmetic("this"):
             pass
         assert current_arithmetic().rounding == "up"
-        with kept_arithmetic() as changes:
+        with restore_arithmetic() as changes:
             ctypes.CDLL("libm.so.6").fesetround(0)
         assert current_arithmetic().rounding == "up"
     assert [("rounding", "it left the processor rounding to nearest")] == changes

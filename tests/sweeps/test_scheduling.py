@@ -12,7 +12,7 @@ from precision_lab.exceptions import InputError
 from precision_lab.plan.table import plans
 from precision_lab.sweeps.execution import cases_of
 from precision_lab.sweeps.grid import Sweep
-from precision_lab.sweeps.results.reader import Row
+from precision_lab.sweeps.results.reader import StoredRow
 from precision_lab.sweeps.results.store import Store
 from precision_lab.sweeps.scheduling import CHUNK, Schedule, chunks, groups, shard
 
@@ -29,9 +29,9 @@ GRID = Sweep(
 CASES = list(enumerate(cases_of(GRID)))
 
 
-def row(position: int) -> Row:
+def row(position: int) -> StoredRow:
     """A finished case."""
-    return Row(
+    return StoredRow(
         position=position,
         key=CASES[position][1].key,
         case="{}",

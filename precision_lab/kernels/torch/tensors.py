@@ -23,7 +23,7 @@ TYPES = (
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
     "float8_e5m2fnuz", "float8_e8m0fnu",
 )  # fmt: skip
-HELD = {**{name: name for name in TYPES}, "tf32": "float32"}
+STORAGE = {**{name: name for name in TYPES}, "tf32": "float32"}
 # Types that NumPy and torch share; all others go by their bits.
 SHARED = ("float64", "float32", "float16")
 BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.int16)}

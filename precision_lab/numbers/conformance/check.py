@@ -18,8 +18,8 @@ from precision_lab.numbers.table import formats
 from precision_lab.processes import (
     RefusedError,
     check_arithmetic,
-    findable,
-    guarded,
+    guard_call,
+    import_folder,
     load,
     unchanged_arithmetic,
 )
@@ -104,7 +104,7 @@ def _hold(
     """Hold a function to the points of each format and source that it takes."""
     if isinstance(function, str):
         # What it imports when it is called is found where it was when it was loaded.
-        with findable(function.rpartition(":")[0]):
+        with import_folder(function.rpartition(":")[0]):
             return _held(load(function), function, pairs, modes, all_named=all_named)
     return _held(function, _name(function), pairs, modes, all_named=all_named)
 
@@ -247,7 +247,7 @@ def _raised(error: RefusedError, where: Points) -> InputError:
 def _called(function: Rounding, values: NDArray[Any], row: Format) -> object:
     """Call the function on its own copy."""
     doing = f"rounding to {row.name}"
-    with unchanged_arithmetic(doing), guarded(doing), np.errstate(all="ignore"):
+    with unchanged_arithmetic(doing), guard_call(doing), np.errstate(all="ignore"):
         return function(values.copy(), row.name)
 
 

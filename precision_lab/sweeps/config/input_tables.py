@@ -16,7 +16,7 @@ from precision_lab.exceptions import InputError, unknown
 from precision_lab.inputs import captures, families, looks_like_path
 from precision_lab.sweeps.axes import AXES, Names, Numbers, at_level
 from precision_lab.sweeps.case import OWN
-from precision_lab.sweeps.config.kinds import at, checked, convert, items, real
+from precision_lab.sweeps.config.kinds import at, check_each, convert, items, real
 from precision_lab.sweeps.sources import Source, captured, family
 
 if TYPE_CHECKING:
@@ -120,11 +120,11 @@ def _grids(value: Any, place: str, folder: Path) -> Iterator[InputGrid]:
 
 
 def _families(value: dict[str, Any], place: str) -> Iterator[InputGrid]:
-    names = checked(value["family"], lambda name: families[name].name, f"{place}.family")
+    names = check_each(value["family"], lambda name: families[name].name, f"{place}.family")
     for name in names:
         table = convert(value, family_table(name), place)
         parameters = {
-            key: checked(given, real, f"{place}.{key}")
+            key: check_each(given, real, f"{place}.{key}")
             for key in families[name].parameters
             if (given := getattr(table, key)) is not None
         }
@@ -134,7 +134,7 @@ def _families(value: dict[str, Any], place: str) -> Iterator[InputGrid]:
 
 def _captures(value: dict[str, Any], place: str, folder: Path) -> Iterator[InputGrid]:
     table = convert(value, CaptureTable, place)
-    layers = () if table.layers is None else checked(table.layers, str, f"{place}.layers")
+    layers = () if table.layers is None else check_each(table.layers, str, f"{place}.layers")
     for where, name in items(table.capture, f"{place}.capture"):
         with at(where):
             found = captured(folder / name if looks_like_path(name) else name, *layers)
@@ -147,7 +147,7 @@ def _axes(table: Any, place: str, *, own: bool = False) -> dict[str, tuple[Any, 
     for axis in OWN_AXES:
         if (given := getattr(table, axis.field)) is not None:
             check = partial(_own_or, axis.check) if own else axis.check
-            found[axis.name] = tuple(checked(given, check, f"{place}.{axis.field}"))
+            found[axis.name] = tuple(check_each(given, check, f"{place}.{axis.field}"))
     return found
 
 

@@ -12,7 +12,7 @@ from precision_lab.exceptions import InputError
 from precision_lab.kernels.running import RemoteFinder
 from precision_lab.plan import plans
 from precision_lab.sweeps.axes import Names  # noqa: TC001 - msgspec reads it
-from precision_lab.sweeps.config.kinds import at, checked, convert, items, real
+from precision_lab.sweeps.config.kinds import at, check_each, convert, items, real
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,11 +65,11 @@ def _kernels(values: Any, folder: Path, finder: RemoteFinder) -> list[Kernel]:
             norm=table.norm,
             weight_offset=offset,
         )
-        found += checked(table.kernel, find, f"{place}.kernel")
+        found += check_each(table.kernel, find, f"{place}.kernel")
     return found
 
 
-def _found(where: str, finder: RemoteFinder, **told: Any) -> Kernel:
+def _found(where: str, finder: RemoteFinder, **words: Any) -> Kernel:
     if where in plans:
         raise InputError(f"{where} is a plan: list it among the plans")
-    return finder.find(where, **told)
+    return finder.find(where, **words)

@@ -22,7 +22,7 @@ from precision_lab.sweeps.results.file import (
     set_aside,
     translated,
 )
-from precision_lab.sweeps.results.reader import opened as opened_file
+from precision_lab.sweeps.results.reader import open_results as opened_file
 from precision_lab.sweeps.results.reader import read
 
 if TYPE_CHECKING:

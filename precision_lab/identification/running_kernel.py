@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import Identified, answer
-from precision_lab.identification.queries import SIZES, Call, questions
+from precision_lab.identification.queries import SIZES, KernelAnswer, make_queries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ OTHERS = (64, 128, 768, 1024, 4096, 5120)
 """Sizes that are tried, one after another, where a kernel refuses the usual ones."""
 
 
-def identify_opened(
+def identify_running_kernel(
     tool: Runnable, settings: Claim, *, hidden: Sequence[int] | None = None
 ) -> list[Identified]:
     """The plans nearest to a kernel, best first.
@@ -56,7 +56,7 @@ def identify_opened(
     both = (True, False) if settings.norm.centred else (True,)
     for sizes, biased in itertools.product(tries, both):
         calls = []
-        for inputs in questions(
+        for inputs in make_queries(
             settings.norm,
             settings.format,
             settings.weight_format,
@@ -69,17 +69,17 @@ def identify_opened(
             if outcome.y is None:
                 last = outcome
             else:
-                calls.append(Call(inputs, outcome.y))
+                calls.append(KernelAnswer(inputs, outcome.y))
         if calls:
             return answer(
                 calls, weight_offset=settings.weight_offset, output_format=settings.output_format
             )
         if last is not None and not last.refused:
             break
-    raise InputError(f"{tool.name} answered no call: {said(last)}")
+    raise InputError(f"{tool.name} answered no call: {describe_failure(last)}")
 
 
-def said(outcome: Outcome | None) -> str:
+def describe_failure(outcome: Outcome | None) -> str:
     """Why there are no outputs."""
     if outcome is None:
         return "none was made"
