@@ -42,7 +42,7 @@ FAULTS = {
 
 
 def faults(
-    plan: Plan, norm: Norm, *, format: str, weight_offset: float = 0.0, ask_all: Norm | None = None
+    plan: Plan, norm: Norm, *, format: str, weight_offset: float = 0.0, wanted: Norm | None = None
 ) -> list[str]:
     """What a plan does that a sound computation does not, a phrase each; none if it is sound.
 
@@ -56,13 +56,13 @@ def faults(
         Name of the inputs' format.
     weight_offset
         What the kernel is to add to the weight.
-    asked
+    wanted
         The norm that the kernel is to compute, where it is another.
     """
     phrases = []
-    if ask_all is not None and ask_all.name != norm.name:
+    if wanted is not None and wanted.name != norm.name:
         what = "the mean is subtracted" if norm.centred else "the mean is not subtracted"
-        phrases.append(f"{what}: it computes {norm.title}, not {ask_all.title}")
+        phrases.append(f"{what}: it computes {norm.title}, not {wanted.title}")
     elif not norm.centred and plan.statistic in ("two_pass", "one_pass", "welford"):
         phrases.append("the statistic subtracts the mean: a variance, not a mean square")
     elif norm.centred or plan.statistic == "mean_square":
@@ -74,14 +74,9 @@ def faults(
         name = format if format_name == "input" else format_name
         if formats[name].precision < formats["float32"].precision:
             phrases.append(phrase.format(name))
-    wanted = "one_plus" if weight_offset == 1 else "plain"
-    if plan.gain not in ("ignored", wanted):
-        given = (
-            "1 + g is multiplied, not g"
-            if plan.gain == "one_plus"
-            else "g is multiplied, not 1 + g"
-        )
-        phrases.append(given)
+    if plan.gain not in ("ignored", "one_plus" if weight_offset == 1 else "plain"):
+        pair = ("1 + g", "g") if plan.gain == "one_plus" else ("g", "1 + g")
+        phrases.append("{} is multiplied, not {}".format(*pair))
     elif plan.gain == "one_plus" and plan.gain_format == "input" and format != "float32":
         phrases.append("1 + g is rounded to the weight's format")
     for switch in ("gain", "bias", "output_rounding"):

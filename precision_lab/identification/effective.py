@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.identification.queries import deviations
 from precision_lab.identification.search import least_squares_roots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from precision_lab.identification.queries import KernelAnswer
-
-    Floats = NDArray[np.float64]
 
 SMALL = 4.0
 """Rows whose mean square is at most so many eps show it."""
@@ -35,12 +32,9 @@ def effective_eps(calls: Sequence[KernelAnswer], weight_offset: float = 0.0) -> 
     roots = least_squares_roots(calls, "one_plus" if weight_offset == 1 else "plain", "after_gain")
     start = 0
     for call in calls:
-        x = call.inputs.x.astype(np.float64)
-        if call.inputs.norm.centred:
-            x = x - np.mean(x, -1, keepdims=True)
-        square = np.mean(np.square(x), -1)
-        root = roots[start : start + len(x)]
-        start += len(x)
+        square = np.mean(np.square(deviations(call.inputs)), -1)
+        root = roots[start : start + len(square)]
+        start += len(square)
         small = (square <= SMALL * call.inputs.eps) & np.isfinite(root) & (root > 0)
         if not small.any():
             return None

@@ -15,16 +15,17 @@ from precision_lab.inputs import Draws
 from precision_lab.norm import Inputs, Norm, check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.numbers import Format
-
-    Floats = NDArray[np.float64]
 
 SIZES = {3: 160, 40: 64}
 """Elements of a row, and the rows of such: in short rows n and n − 1 differ, in long ones sums."""
+ELEMENTS, FEWEST_ROWS = 2560, 8
+"""Of a call with rows of another size: rows are as many as give the elements."""
 EPS = (1e-6, 1e-5)
 NEAR_EPS = (0.01, 0.1, 1.0, 10.0)
 """Row RMS in units of √eps, where the place of eps shows."""
@@ -32,7 +33,8 @@ OFFSETS = (3.0, 30.0, 1000.0)
 """Means, in standard deviations, where the kind of statistic shows."""
 SIZES_OF_X = (1.0, 8.0, 300.0, 3000.0)
 """Standard deviations: from 256 on float16's squares overflow."""
-ROWS_OF_X, SHARES, WEIGHT, BIAS = range(4)
+ROWS_OF_X, WEIGHT, BIAS = 0, 2, 3
+"""Streams of random numbers."""
 REFUSALS = (NotImplementedError, ValueError, TypeError, AssertionError, RuntimeError)
 """Errors by which a kernel may say that it takes no bias."""
 
@@ -66,6 +68,17 @@ def bits(y: NDArray[Any]) -> NDArray[np.int64]:
     """Values as the bits of float64, every NaN the same: signs of zeros count."""
     wide = y.astype(np.float64)
     return np.where(np.isnan(wide), np.nan, wide).view(np.int64)
+
+
+def deviations(inputs: Inputs) -> Floats:
+    """What a norm multiplies by the root: x, less its mean where the norm is centred."""
+    x = inputs.x.astype(np.float64)
+    return x - np.mean(x, -1, keepdims=True) if inputs.norm.centred else x
+
+
+def rows_by_size(sizes: Iterable[int]) -> dict[int, int]:
+    """How many rows of each size a call has."""
+    return {n: max(FEWEST_ROWS, ELEMENTS // n) for n in sizes}
 
 
 def make_queries(

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import Identified, answer
-from precision_lab.identification.queries import SIZES, KernelAnswer, make_queries
+from precision_lab.identification.queries import SIZES, KernelAnswer, make_queries, rows_by_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from precision_lab.kernels.running import Claim, Outcome, Runnable
-
-ELEMENTS, ROWS = 2560, 8
-"""Of a call: rows are as many as give the elements, and at least so many."""
 
 OTHERS = (64, 128, 768, 1024, 4096, 5120)
 """Sizes that are tried, one after another, where a kernel refuses the usual ones."""
@@ -29,10 +26,8 @@ def identify_running_kernel(
 
     Parameters
     ----------
-    tool
-        The kernel.
-    settings
-        What it claims.
+    tool, settings
+        The kernel and what it claims.
     hidden
         Elements of a row; by default what is fixed in the kernel, or else sizes that tell plans
         apart.
@@ -44,13 +39,11 @@ def identify_running_kernel(
     """
     if hidden is not None and (not hidden or min(hidden) < 1):
         raise InputError(f"hidden is {list(hidden)}: give sizes, 1 or more, such as 40")
-    fixed = tool.declared.hidden
+    if hidden is None and tool.declared.hidden is not None:
+        hidden = [tool.declared.hidden]
+    tries = [SIZES, *(rows_by_size([n]) for n in OTHERS)]
     if hidden is not None:
-        tries = [_counted(hidden)]
-    elif fixed is not None:
-        tries = [_counted([fixed])]
-    else:
-        tries = [SIZES, *(_counted([n]) for n in OTHERS)]
+        tries = [rows_by_size(hidden)]
     last: Outcome | None = None
     # A LayerNorm that refuses a bias is asked without.
     both = (True, False) if settings.norm.centred else (True,)
@@ -86,7 +79,3 @@ def describe_failure(outcome: Outcome | None) -> str:
     if outcome.raised:
         return f"it raised {outcome.raised}: {outcome.message}"
     return outcome.findings[-1][1] if outcome.findings else "it gave no outputs"
-
-
-def _counted(sizes: Sequence[int]) -> Mapping[int, int]:
-    return {n: max(ROWS, ELEMENTS // n) for n in sizes}
