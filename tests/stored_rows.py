@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from precision_lab import canonical_json as canonical
-from precision_lab.sweeps.results.reader import StoredRow
+from precision_lab.sweeps.results.reader import StoredRow, open_results
 from precision_lab.sweeps.results.store import Store
 
 if TYPE_CHECKING:
@@ -33,3 +33,18 @@ def values(rows: list[dict]) -> list[object]:
 def opened(path: Path | None, *, sweep: str = "sweep", cases: int = 9) -> Store:
     """A store, with what most tests do not care about."""
     return Store(path, sweep=sweep, cases=cases, config={"axis": [1]})
+
+
+class Results(NamedTuple):
+    """What a results file holds."""
+
+    sweep: str
+    cases: int
+    config: Any
+    rows: list[dict]
+
+
+def read(path: Path) -> Results:
+    """All of a results file."""
+    with open_results(path) as reader:
+        return Results(reader.sweep, reader.cases, reader.config, list(reader.rows()))

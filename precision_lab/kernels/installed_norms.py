@@ -28,22 +28,10 @@ MEASURED = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, kw_only=True)
 class InstalledNorm:
-    """A library's norm.
+    """A library's norm, ``"rms"`` or ``"layer"``, in the formats of x that it takes.
 
-    Parameters
-    ----------
-    name
-        The library and its function or class.
-    package
-        What must be installed.
-    norm
-        ``"rms"`` or ``"layer"``.
-    make
-        Imports the library and gives kernel(x, weight, bias, eps) -> y on arrays.
-    weight_offset
-        What it adds to the weight.
-    formats
-        Those of x that it takes.
+    `name` is the library's and its function's or class's, and `package` what must be installed.
+    `make` imports the library and gives kernel(x, weight, bias, eps) -> y on arrays.
     """
 
     name: str

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.sweeps.case import Case
-
-    Floats = NDArray[np.float64]
 
 # Kernels that are kept ready: those of a sweep take turns.
 READY = 64
@@ -68,12 +67,8 @@ def compute_outputs(case: Case, *inputs: Any, eps: float) -> Outputs:
 
     Parameters
     ----------
-    case
-        What to compute.
-    *inputs
-        x, gain and bias as stored; gain and bias may be None.
-    eps
-        As scaled.
+    *inputs, eps
+        x, gain and bias as stored; gain and bias may be None. eps is scaled as they are.
 
     Raises
     ------
@@ -131,10 +126,10 @@ def _emulated(
 
 def _of_kernel(case: Case, *inputs: Any, eps: float) -> Outputs:
     kernel = _kernel(case.where, canonical.encode(case.kernel))
-    # Copies: the inputs are kept for other cases, and a kernel may write where it pleases.
+    # The inputs are kept for other cases, and a kernel may write where it pleases.
     x, *vectors = inputs
-    own = (None if array is None else array.copy() for array in vectors)
-    y = kernel(x.copy(), *own, eps=eps)
+    copies = (None if array is None else array.copy() for array in vectors)
+    y = kernel(x.copy(), *copies, eps=eps)
     return Outputs(y, format_of(y), offset=kernel.weight_offset)
 
 

@@ -23,7 +23,7 @@ from precision_lab.sweeps.case import OMITTED_IF_EMPTY, OWN, Case
 from precision_lab.sweeps.kernel_limits import fields_taken, refusals
 
 # What a case says of its inputs, and whether gain and bias are given.
-Tensors: TypeAlias = tuple[dict[str, Any], tuple[bool, bool]]
+CaseInputs: TypeAlias = tuple[dict[str, Any], tuple[bool, bool]]
 
 MADE, STORED, COMPUTED = map(at_level, ("made", "stored", "computed"))
 # Kernels have no steps that could be exact.
@@ -137,13 +137,13 @@ class Sweep(_Axes):
         return {name: getattr(self, name) for name in AXES}
 
     def _cases(self) -> Iterator[Case]:
-        told = [(plan, {"plan": AXES["plans"].data(plan)}) for plan in self.plans]
+        named_plans = [(plan, {"plan": AXES["plans"].data(plan)}) for plan in self.plans]
         for norm in self.norm:
             # Once for all inputs: what is asked of a plan a million times is worth keeping.
             runs = {
                 format: [
                     (plan, fields)
-                    for plan, fields in told
+                    for plan, fields in named_plans
                     if computes(plan, norm) and can_run(plan, format)
                 ]
                 for format in self.formats
@@ -155,13 +155,17 @@ class Sweep(_Axes):
             ]
             for source in self.inputs:
                 captured = source.kind == "capture"
-                tensors = self._layers(source, norm) if captured else self._made(source)
+                tensors = (
+                    self._capture_inputs(source, norm) if captured else self._family_inputs(source)
+                )
                 for tensor, vectors in tensors:
                     outer = {"norm": norm, "vectors": vectors}
                     for chosen in combinations(STORED, self._values, outer):
-                        yield from self._computed(tensor, chosen, runs[chosen["formats"]], kernels)
+                        yield from self._cases_of_inputs(
+                            tensor, chosen, runs[chosen["formats"]], kernels
+                        )
 
-    def _computed(
+    def _cases_of_inputs(
         self,
         tensor: dict[str, Any],
         stored: dict[str, Any],
@@ -188,9 +192,11 @@ class Sweep(_Axes):
                 for chosen in combinations(OF_ALL, self._values, stored):
                     yield Case(**{**inputs, **fields, **taken, **_fields(OF_ALL, chosen)})
 
-    def _made(self, source: Source) -> Iterator[Tensors]:
+    def _family_inputs(self, source: Source) -> Iterator[CaseInputs]:
         """The tensors of a family, outermost axis first."""
-        values = {axis.name: _own(source, axis) or self._values[axis.name] for axis in MADE}
+        values = {
+            axis.name: _source_values(source, axis) or self._values[axis.name] for axis in MADE
+        }
         for chosen in combinations(MADE, values, {}):
             tensor = {
                 "source": f"family:{source.name}",
@@ -200,7 +206,7 @@ class Sweep(_Axes):
             }
             yield tensor, (tensor["gain"] != "none", tensor["bias"] != "none")
 
-    def _layers(self, source: Source, norm: str) -> Iterator[Tensors]:
+    def _capture_inputs(self, source: Source, norm: str) -> Iterator[CaseInputs]:
         """The tensors of a capture, in its order; none where it is of another norm."""
         captured = source.capture()
         if captured.norm != norm:
@@ -231,7 +237,7 @@ Sweep.__doc__ = with_axes(Sweep.__doc__ or "")
 dataclasses.dataclass(frozen=True, kw_only=True)(Sweep)
 
 
-def _own(source: Source, axis: Axis) -> tuple[Any, ...]:
+def _source_values(source: Source, axis: Axis) -> tuple[Any, ...]:
     """The values of an axis that a source has for itself."""
     values: tuple[Any, ...] = getattr(source, axis.name) if axis.of_source else ()
     return values

@@ -21,7 +21,7 @@ Numbered: TypeAlias = "tuple[int, Case]"
 CHUNK = 32
 
 
-class Schedule:
+class CaseQueue:
     """The cases that are not finished, in chunks, each of which one process takes.
 
     Several processes may fill one file. What another has claimed is put off; when nothing else is
@@ -29,10 +29,8 @@ class Schedule:
 
     Parameters
     ----------
-    store
-        Where the rows go.
-    cases
-        The cases wanted.
+    store, cases
+        Where the rows go, and the cases wanted.
     jobs
         How many workers there are.
     """
@@ -97,15 +95,6 @@ def groups(cases: Sequence[Numbered]) -> list[list[Numbered]]:
 
 def shard(cases: Sequence[Numbered], number: int, of: int) -> list[Numbered]:
     """One of several parts of equal work: every `of`-th group of cases, from the `number`-th on.
-
-    Parameters
-    ----------
-    cases
-        All cases of a sweep.
-    number
-        From 1.
-    of
-        How many shards there are.
 
     Raises
     ------

@@ -17,14 +17,14 @@ from precision_lab.norm.ground_truth import Truth, truth
 from precision_lab.numbers.conformance.check import conformance
 from precision_lab.processes import processor
 from precision_lab.processes.processor import (
-    Arithmetic,
+    ArithmeticState,
     current_arithmetic,
     restore_arithmetic,
     unchanged_arithmetic,
 )
 from precision_lab.validation.examination import validate
 
-PLAIN = Arithmetic("to nearest", flushes_results=False, flushes_operands=False)
+PLAIN = ArithmeticState("to nearest", flushes_results=False, flushes_operands=False)
 FEW = {"format": "float32", "hidden": [8], "rows": [2], "probes": ["normal"], "diagnose": False}
 REFUSED = {"rounding": "rounding otherwise than to the nearest", "flush": "left the processor flus"}
 X = np.random.default_rng(0).normal(size=(16, 64)).astype(np.float32)
@@ -51,7 +51,7 @@ def test_each_mode_is_seen(name):
     with mode(name):
         now = current_arithmetic()
     rounding = name if KINDS[name] == "rounding" else "to nearest"
-    assert Arithmetic(rounding, name == "FTZ", name == "DAZ") == now
+    assert ArithmeticState(rounding, name == "FTZ", name == "DAZ") == now
     assert current_arithmetic() == PLAIN
 
 

@@ -52,10 +52,8 @@ class OneNorm:
         Names of its inputs; "" for what it does not have.
     format, weight_format
         Of x, and of weight and bias.
-    rank
-        Dimensions of x, the last one hidden.
-    hidden
-        The one size that it is made for, None for any.
+    rank, hidden
+        Dimensions of x, the last one hidden; the one size of it, None for any.
     eps
         What it adds, None where that is not seen.
     others

@@ -226,7 +226,7 @@ def _part(module: Any, part: str, source: str) -> Any:
         near = the_nearest(part, known) if known else "it has none"
         raise InputError(f"{source} has no part {part!r}: {near}") from None
     # Told here, for the part itself does not know what lies beside it.
-    _parameters(found, f"{source}#{part}", beside=norms)
+    _parameters(found, f"{source}#{part}", others=norms)
     return found
 
 
@@ -239,17 +239,10 @@ def _norms(module: Any) -> list[str]:
     ]
 
 
-def _parameters(module: Any, source: str, beside: Sequence[str] = ()) -> dict[str, str]:
-    """The names of a module's weight and bias, each where there is one.
+def _parameters(module: Any, source: str, others: Sequence[str] = ()) -> dict[str, str]:
+    """The names of a norm's weight and bias, each where there is one.
 
-    Parameters
-    ----------
-    module
-        A norm.
-    source
-        How messages name it.
-    beside
-        Norms of the model that it is a part of.
+    `others` are the norms of the model that it is a part of.
     """
     found: dict[str, str] = {}
     for name, parameter in module.named_parameters():
@@ -259,8 +252,8 @@ def _parameters(module: Any, source: str, beside: Sequence[str] = ()) -> dict[st
             if norms := _norms(module):
                 advice = f", name its norm, such as {norms[0]!r}"
             else:
-                more = ", …" if len(beside) > NAMED else ""
-                advice = f"; the norms are {', '.join(beside[:NAMED])}{more}" if beside else ""
+                more = ", …" if len(others) > NAMED else ""
+                advice = f"; the norms are {', '.join(others[:NAMED])}{more}" if others else ""
             raise InputError(
                 f"{source} is no single norm, for it has the parameter {name!r} of shape"
                 f" {tuple(parameter.shape)}{advice}"

@@ -73,24 +73,16 @@ class ModelNorm:
     weight_offset: float
 
 
-def layers_of(model: Any) -> tuple[ModelNorm, ...]:
-    """Every norm of a torch model, in the model's order; the model itself is not run.
+def norms_of(model: Any) -> Iterator[tuple[Any, ModelNorm]]:
+    """Every norm's module and what is known of it, in the model's order; the model is not run.
 
-    Parameters
-    ----------
-    model
-        A torch module. A norm that stands in two places counts once.
+    A norm that stands in two places counts once.
 
     Raises
     ------
     InputError
         A norm's parameters are not there, or of no format; or its eps is no number from 0 up.
     """
-    return tuple(norm for _, norm in norms_of(model))
-
-
-def norms_of(model: Any) -> Iterator[tuple[Any, ModelNorm]]:
-    """Every norm's module, and what is known of it."""
     for name, module in model.named_modules():
         if (found := _norm_of(name or type(module).__name__, module)) is not None:
             yield module, found

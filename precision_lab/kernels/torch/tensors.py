@@ -52,12 +52,7 @@ def version(device: str) -> str:
 def tensor(array: NDArray[Any], device: str = "cpu") -> Any:
     """An array as a tensor that shares its memory, unless the device has memory of its own.
 
-    Parameters
-    ----------
-    array
-        Of a type that torch has too, writable; one that is not is copied.
-    device
-        ``cpu`` or ``cuda``.
+    An array that cannot be written to is copied.
 
     Raises
     ------

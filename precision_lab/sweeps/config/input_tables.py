@@ -85,12 +85,7 @@ class InputGrid:
 def input_grids(values: Any, folder: Path) -> list[InputGrid]:
     """What the key `inputs` holds, checked and not yet multiplied out.
 
-    Parameters
-    ----------
-    values
-        Of the key.
-    folder
-        Where paths of captures start.
+    Paths of captures start in `folder`.
     """
     return [
         grid for place, value in items(values, "inputs") for grid in _grids(value, place, folder)

@@ -125,16 +125,7 @@ def config_of(
 ) -> Config:
     """Make a sweep of what a sweep file holds.
 
-    Parameters
-    ----------
-    data
-        The keys of a sweep file and their values.
-    folder
-        Where paths of captures and kernels start.
-    name
-        Of the sweep, unless the data give one.
-    many
-        Whether more than `MANY` cases are meant.
+    Paths of captures and kernels start in `folder`; `name` is the sweep's unless the data give one.
 
     Raises
     ------
@@ -167,11 +158,7 @@ def config_of(
     axes["plans"] = expand(plan_axis)
     _check_used(axes, plan_axis, input_axis)
     axes["inputs"] = [source for grid in input_axis for source in grid.sources()]
-    return Config(
-        name=file.name or name,
-        sweep=Sweep(**axes),
-        most=most,
-    )
+    return Config(name=file.name or name, sweep=Sweep(**axes), most=most)
 
 
 def _reader(axis: Axis) -> Callable[[Any], Any]:

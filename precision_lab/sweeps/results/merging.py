@@ -49,10 +49,9 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
 
     Parameters
     ----------
-    out
-        The file that gets the rows.
-    paths
-        Files of the same sweep, measured by the same code; they are left as they are.
+    out, paths
+        The file that gets the rows; files of the same sweep, measured by the same code, which are
+        left as they are.
 
     Raises
     ------
@@ -71,7 +70,7 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
         with open_results(files[0]) as first, open_results(path) as reader:
             _check_same(first, reader)
             # Also each row: a new file with half of them would be left behind.
-            for _ in reader.stored():
+            for _ in reader.stored_rows():
                 pass
     # `first` is closed: a file that is open for reading cannot be opened for writing.
     with Store(
@@ -102,7 +101,7 @@ def _check_same(first: Reader, reader: Reader) -> None:
 
 
 def _move(reader: Reader, store: Store, out: Path) -> None:
-    rows = reader.stored()
+    rows = reader.stored_rows()
     while batch := list(itertools.islice(rows, BATCH)):
         for row in batch:
             if store.result(row.key) not in (None, row.result):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ORDERS = ("position", "key")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class StoredRow:
     """One finished case, as it is stored.
 
@@ -51,40 +51,8 @@ class StoredRow:
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Results:
-    """What a results file holds.
-
-    Parameters
-    ----------
-    sweep
-        What identifies the sweep.
-    cases
-        How many cases it has; `rows` has fewer while it is unfinished.
-    config
-        The sweep as the user wrote it.
-    rows
-        As `Store.rows` gives them.
-    """
-
-    sweep: str
-    cases: int
-    config: Any
-    rows: list[dict[str, Any]]
-
-
 class Reader:
-    """A results file that is open for reading; all that it gives is of one moment.
-
-    Parameters
-    ----------
-    connection
-        Of a file that was checked.
-    path
-        Where it lies.
-    meta
-        What `check_contents` found.
-    """
+    """A results file that is open for reading; all that it gives is of one moment."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, meta: dict[str, str]) -> None:
         self._connection = connection
@@ -105,21 +73,14 @@ class Reader:
     def rows(self, *, by: str = "position") -> Iterator[dict[str, Any]]:
         """Key, case, result and versions of each finished case, in one of `ORDERS`."""
         with translate_errors(self.path):
-            yield from decoded(self._connection, by=by)
+            yield from decode_rows(self._connection, by=by)
 
-    def stored(self) -> Iterator[StoredRow]:
+    def stored_rows(self) -> Iterator[StoredRow]:
         """Each finished case as it is stored, in the order of the sweep."""
         with translate_errors(self.path):
             taken = dict(self._connection.execute("SELECT key, seconds FROM timings"))
-            for position, key, case, result, versions in verified_rows(self._connection):
-                yield StoredRow(
-                    position=position,
-                    key=key,
-                    case=case,
-                    result=result,
-                    versions=versions,
-                    seconds=taken.get(key, 0.0),
-                )
+            for row in verified_rows(self._connection):
+                yield StoredRow(*row, taken.get(row[1], 0.0))
 
 
 @contextmanager
@@ -150,24 +111,9 @@ def open_results(path: str | os.PathLike[str]) -> Iterator[Reader]:
         yield Reader(connection, path, meta)
 
 
-def read(path: str | os.PathLike[str]) -> Results:
-    """Read a results file.
-
-    Raises
-    ------
-    InputError
-        As for `open_results`.
-    """
-    with open_results(path) as reader:
-        return Results(
-            sweep=reader.sweep,
-            cases=reader.cases,
-            config=reader.config,
-            rows=list(reader.rows()),
-        )
-
-
-def decoded(connection: sqlite3.Connection, *, by: str = "position") -> Iterator[dict[str, Any]]:
+def decode_rows(
+    connection: sqlite3.Connection, *, by: str = "position"
+) -> Iterator[dict[str, Any]]:
     """The finished rows of an open file, in one of `ORDERS`."""
     assert by in ORDERS  # noqa: S101
     for _, key, case, result, versions in verified_rows(connection, by=by):

@@ -28,7 +28,7 @@ from precision_lab.sweeps.results.file import (
     translate_errors,
     verified_rows,
 )
-from precision_lab.sweeps.results.reader import decoded
+from precision_lab.sweeps.results.reader import decode_rows
 from precision_lab.versions import __version__, code
 
 if TYPE_CHECKING:
@@ -201,12 +201,7 @@ class Store:
         The same whatever the number of processes, and however often the run was broken off.
         """
         with translate_errors(self.path):
-            return list(decoded(self._connection))
-
-    def seconds(self) -> dict[str, float]:
-        """The time that each finished case took, by key."""
-        with translate_errors(self.path):
-            return dict(self._connection.execute("SELECT key, seconds FROM timings ORDER BY key"))
+            return list(decode_rows(self._connection))
 
     def close(self) -> None:
         """Close the file, leaving it a single one that can be copied, and read where it lies."""

@@ -8,13 +8,13 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from stored_rows import read
 
 from precision_lab.exceptions import InputError
 from precision_lab.sweeps.execution import run
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.results.file import OtherResultsError, checksum
 from precision_lab.sweeps.results.merging import MergeSummary, merge
-from precision_lab.sweeps.results.reader import read
 
 GRID = Sweep(plans=["late", "early"], hidden=[3, 4], rows=1, seeds=range(6))
 CASES = 24

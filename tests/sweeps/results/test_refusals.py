@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from stored_rows import opened, row, values
+from stored_rows import opened, read, row, values
 
 import precision_lab.sweeps.results.file
 from precision_lab.exceptions import InputError
@@ -18,7 +18,6 @@ from precision_lab.sweeps.results.file import (
     checksum,
 )
 from precision_lab.sweeps.results.reader import open_results as opened_file
-from precision_lab.sweeps.results.reader import read
 
 if TYPE_CHECKING:
     from pathlib import Path
