@@ -84,13 +84,13 @@ def faults(
     return phrases
 
 
-def eps_faults(given: Sequence[float], seen: Sequence[float]) -> list[str]:
+def eps_faults(configured: Sequence[float], effective: Sequence[float]) -> list[str]:
     """What is wrong with the eps in effect, call by call; nothing where it is the given one."""
-    if list(given) == list(seen):
+    if list(configured) == list(effective):
         return []
-    if len(set(given)) > 1 and len(set(seen)) == 1:
-        return [f"eps is {seen[0]:g} whatever is given"]
-    return [f"eps counts {seen[0] / given[0]:g} times"]
+    if len(set(configured)) > 1 and len(set(effective)) == 1:
+        return [f"eps is {effective[0]:g} whatever is given"]
+    return [f"eps counts {effective[0] / configured[0]:g} times"]
 
 
 def _phrases(plan: Plan, switch: str) -> list[str]:

@@ -39,15 +39,15 @@ def effective_eps(calls: Sequence[KernelAnswer], weight_offset: float = 0.0) -> 
         if not small.any():
             return None
         shown.append(float(np.median(1 / np.square(root[small]) - square[small])))
-    given = np.array([call.inputs.eps for call in calls])
+    configured = np.array([call.inputs.eps for call in calls])
     found = np.array(shown)
     if not (found > 0).all():
         return None
     shown = 10.0 ** np.round(np.log10(found))
-    if len(set(given)) > 1 and len(set(shown)) == 1:
+    if len(set(configured)) > 1 and len(set(shown)) == 1:
         return [float(one) for one in shown]
-    steps = np.log10(found / given)
+    steps = np.log10(found / configured)
     step = round(float(np.median(steps)))
     if step == 0 or np.abs(steps - step).max() > DECADE:
         return None
-    return [one * 10.0**step for one in given.tolist()]
+    return [one * 10.0**step for one in configured.tolist()]

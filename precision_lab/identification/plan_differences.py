@@ -278,10 +278,10 @@ def _not_textbook(function: dict[str, Any], norm: Norm) -> tuple[str, ...]:
     return tuple(switch for switch, value in textbook.items() if function[switch] != value)
 
 
-def _example(search: CounterexampleSearch, given: RowInputs, *, one_function: bool) -> Example:
+def _example(search: CounterexampleSearch, rows: RowInputs, *, one_function: bool) -> Example:
     """The disagreement with both outputs and what is right."""
-    (x,), weight, bias = given.cast(search.format)
-    one, other = (y.astype(np.float64)[0] for y in search.outputs(given))
+    (x,), weight, bias = rows.cast(search.format)
+    one, other = (y.astype(np.float64)[0] for y in search.outputs(rows))
     element = int(np.argmax(bits_differ(one, other)))
     rounded, values = [], []
     for plan in search.plans:
@@ -290,7 +290,7 @@ def _example(search: CounterexampleSearch, given: RowInputs, *, one_function: bo
             x,
             None if plan.gain == "ignored" else weight,
             bias,
-            eps=given.eps,
+            eps=rows.eps,
             weight_offset=float(plan.gain == "one_plus"),
         )
         right = exact.round(plan.step_formats()["output"])
@@ -300,7 +300,7 @@ def _example(search: CounterexampleSearch, given: RowInputs, *, one_function: bo
         x=x,
         weight=weight,
         bias=bias,
-        eps=given.eps,
+        eps=rows.eps,
         element=element,
         outputs=(float(one[element]), float(other[element])),
         right=(rounded[0], rounded[1]),

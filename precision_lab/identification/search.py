@@ -246,12 +246,12 @@ class PlanSearch:
         statistics: dict[Any, Stage] = {}
         equal: dict[bytes, Stage] = {}
         for switches in wanted:
-            made = plan(self.norm, **switches)
-            if made is None:
+            candidate = plan(self.norm, **switches)
+            if candidate is None:
                 continue
-            runs = [Emulation(made, call.inputs) for call in self.calls]
-            # Equal operations in equal formats share a statistic.
-            key = tuple((run.program.statistic, _formats(run)) for run in runs)
+            runs = [Emulation(candidate, call.inputs) for call in self.calls]
+            # Equal operations in equal formats and one order share a statistic.
+            key = tuple((run.program.statistic, _formats(run), run.order.name) for run in runs)
             if key not in statistics:
                 values = [run.statistic() for run in runs]
                 # Formats that later stages compute in keep equal numbers apart.

@@ -38,13 +38,13 @@ def isolate_neighbours(path: Path, *, anew: bool = False) -> Iterator[None]:
     if path in _running or path.parent in _installed():
         yield
         return
-    own = _neighbours.setdefault(path, {})
+    modules_of_file = _neighbours.setdefault(path, {})
     if anew:
-        own.clear()
-    tops = {_top(name) for name in own}
+        modules_of_file.clear()
+    tops = {_top(name) for name in modules_of_file}
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if _top(name) in tops}
     before = set(sys.modules)
-    sys.modules.update(own)
+    sys.modules.update(modules_of_file)
     if path in _modules:
         sys.modules[_modules[path].__name__] = _modules[path]
     _running.append(path)
@@ -56,8 +56,8 @@ def isolate_neighbours(path: Path, *, anew: bool = False) -> Iterator[None]:
             name for name in sys.modules if name not in before and _is_neighbour(name, path.parent)
         }
         for name in [name for name in sys.modules if _top(name) in neighbours]:
-            own[name] = sys.modules[name]
-        for name in own:
+            modules_of_file[name] = sys.modules[name]
+        for name in modules_of_file:
             sys.modules.pop(name, None)
         sys.modules.update(hidden)
 

@@ -93,10 +93,10 @@ class Axis:
         return tuple(self.check(value) for value in values_of(self.default))
 
 
-def values_of(given: Any) -> tuple[Any, ...]:
+def values_of(values: Any) -> tuple[Any, ...]:
     """What a user gave of an axis; a lone value is an axis of one."""
-    lone = isinstance(given, str | Mapping | Format | Plan | Source | Kernel)
-    return (given,) if lone or not isinstance(given, Iterable) else tuple(given)
+    is_lone = isinstance(values, str | Mapping | Format | Plan | Source | Kernel)
+    return (values,) if is_lone or not isinstance(values, Iterable) else tuple(values)
 
 
 def switches_of(plan: Plan | None) -> dict[str, str] | None:

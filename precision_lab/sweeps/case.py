@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A case: one measurement, described in full.
+"""A case: one measurement, told in full.
 
 A case says everything that its numbers depend on, so its hash names its row in a results file, and
 any process can measure it from its JSON alone.
@@ -35,20 +35,26 @@ class Case:
         What is computed.
     plan
         How: the plan's name, its norm and all its switches; empty where a kernel computes.
-    format, weight_format
-        The formats of x, and of gain and bias.
+    format
+        The format of x.
+    weight_format
+        The format of gain and bias.
     eps
         The real number that the norm adds.
-    hidden, rows
-        Elements of a row of x, and its rows.
+    hidden
+        Elements of a row of x.
+    rows
+        Rows of x.
     source
         ``family:NAME``, or ``capture:NAME:LAYER``; the NAME of a capture file holds its digest.
     parameters
         The family's, all of them.
     seed
         What the family's numbers, the gain and the bias are drawn with; 0 where none is drawn.
-    gain, bias
-        A row of `gains` and of `biases`, or ``own`` for what was captured.
+    gain
+        A row of `gains`, or ``own`` for the one that was captured.
+    bias
+        A row of `biases`, or ``own`` for the one that was captured.
     scale
         ``per_tensor`` multiplies x by the power of two that brings its largest element into the
         binade below the format's top one, and eps by its square: the norm stays what it was.
@@ -57,8 +63,8 @@ class Case:
     exact
         The one step of the plan that is computed in float64 instead of its format; "" for none.
     against
-        Another plan, as `plan` is, with whose outputs for the same inputs those of the plan are
-        compared; empty for none.
+        Another plan, told as `plan` is, whose outputs for the same inputs those of the plan are
+        compared with; empty for none.
     kernel
         What computes in the place of a plan: `Kernel.record`.
     where
@@ -98,7 +104,7 @@ class Case:
     def identity(self) -> dict[str, Any]:
         """All of the record that numbers depend on: where a file lies is no part of it.
 
-        What most cases do without is there only where it is not empty, so that their keys stay.
+        What most cases do without is told only where it is there, so that their keys stay.
         """
         return {
             name: value

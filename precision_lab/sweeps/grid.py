@@ -63,17 +63,17 @@ class Sweep(_Axes):
 
     def __post_init__(self) -> None:
         """Check every axis, so that a grid that was made can be listed."""
-        given = {name: values_of(getattr(self, name)) for name in AXES}
+        listed = {name: values_of(getattr(self, name)) for name in AXES}
         if self.plans is None:
-            given["plans"] = () if given["kernels"] else ("late",)
+            listed["plans"] = () if listed["kernels"] else ("late",)
         for name, axis in AXES.items():
-            values = tuple(axis.check(value) for value in given[name])
-            if not values and not (name == "kernels" or (name == "plans" and given["kernels"])):
+            values = tuple(axis.check(value) for value in listed[name])
+            if not values and not (name == "kernels" or (name == "plans" and listed["kernels"])):
                 raise InputError(f"the sweep's {name} is empty: give one or more")
             object.__setattr__(self, name, values)
         _check_names(self.plans, self.kernels)
-        made = any(source.kind == "family" for source in self.inputs)
-        if made and (largest := max(self.rows) * max(self.hidden)) > MOST:
+        has_family = any(source.kind == "family" for source in self.inputs)
+        if has_family and (largest := max(self.rows) * max(self.hidden)) > MOST:
             raise InputError(
                 f"{max(self.rows)} rows of {max(self.hidden)} are {largest} elements, more than "
                 f"{MOST}"
@@ -184,13 +184,15 @@ class Sweep(_Axes):
         if any(axis.default_values[0] not in self._values[axis.name] for axis in OF_PLANS):
             return
         for kernel, fields in kernels:
-            taken = fields_taken(
+            fields_of_kernel = fields_taken(
                 kernel, format=format, weight_format=weight_format, hidden=tensor["hidden"],
                 eps=eps, scale=stored["scales"],
             )  # fmt: skip
-            if taken is not None:
+            if fields_of_kernel is not None:
                 for chosen in combinations(OF_ALL, self._values, stored):
-                    yield Case(**{**inputs, **fields, **taken, **_fields(OF_ALL, chosen)})
+                    yield Case(
+                        **{**inputs, **fields, **fields_of_kernel, **_fields(OF_ALL, chosen)}
+                    )
 
     def _family_inputs(self, source: Source) -> Iterator[CaseInputs]:
         """The tensors of a family, outermost axis first."""
@@ -251,11 +253,11 @@ def _fields(axes: Sequence[Axis], chosen: Choice) -> dict[str, Any]:
 
 def _check_names(plans: Sequence[Plan], kernels: Sequence[Kernel]) -> None:
     """Refuse names by which charts and tables could not tell kernels apart."""
-    taken = {plan.name for plan in plans}
+    fields_of_kernel = {plan.name for plan in plans}
     for kernel in dict.fromkeys(kernels):
-        if kernel.name in taken:
+        if kernel.name in fields_of_kernel:
             raise InputError(
                 f"the kernel {kernel.source} has the name {kernel.name!r}, which another of the "
                 "sweep's plans and kernels has: give it one of its own"
             )
-        taken.add(kernel.name)
+        fields_of_kernel.add(kernel.name)

@@ -8,6 +8,7 @@ from precision_lab.identification import candidates as grid
 from precision_lab.identification import queries as calls
 from precision_lab.identification.diagnosis import FAULTS, NARROW, eps_faults, faults
 from precision_lab.identification.effective import effective_eps
+from precision_lab.identification.search import PlanSearch
 from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
@@ -58,6 +59,24 @@ def test_the_grid_is_of_plans_and_has_no_twins():
         known = [tuple(plan.switches.items()) for plan in made if plan is not None]
         assert len(known) > 500
         assert len(set(known)) == len(known)
+
+
+def test_plans_that_share_a_stage_have_its_root():
+    """In low precision the order of summation shows: what is shared is what each plan computes."""
+    rms, half = norms["rms"], formats["float16"]
+    kernel = lambda x, w, b, eps: emulate(x, w, b, eps=eps, plan="all-low")  # noqa: E731
+    answers = [calls.ask(kernel, inputs) for inputs in calls.make_queries(rms, half, half)]
+    wanted = [
+        {**dict.fromkeys(grid.FORMAT_NAMES, "input"), "order": order} for order in grid.ORDERS[:2]
+    ]
+    stages = PlanSearch(answers)._stages([{**grid.DEFAULTS, **one} for one in wanted])
+    assert len(wanted) == len(stages)
+    for stage in stages:
+        for switches in stage.switches:
+            plan = grid.plan(rms, **switches)
+            for answer, values in zip(answers, stage.values, strict=True):
+                run = Emulation(plan, answer.inputs)
+                np.testing.assert_array_equal(run.root(run.statistic())["r"], values["r"])
 
 
 @pytest.mark.parametrize(("switch", "value"), list(FAULTS))

@@ -131,16 +131,16 @@ def _from_factory(
         }
         try:
             with guard_call(f"building {source}"):
-                made = target(**arguments)
+                module = target(**arguments)
         except RefusedError as error:
             raise InputError(f"{source} cannot be built: it raised {error}") from error
         torch = sys.modules.get("torch")
-        if torch is None or not isinstance(made, torch.nn.Module):
+        if torch is None or not isinstance(module, torch.nn.Module):
             raise InputError(
                 f"{source} takes no (x, weight, bias, eps), and what it makes is"
-                f" {type(made).__name__}, not a torch module"
+                f" {type(module).__name__}, not a torch module"
             )
-        return _part(made, part, source).to(device).eval()
+        return _part(module, part, source).to(device).eval()
 
     first = build(8, 1e-5)
     if "hidden" not in roles.values():
@@ -148,10 +148,10 @@ def _from_factory(
         return _module(first, source, device, offset)
     kept: dict[tuple[int, float], Any] = {}
     names = _parameters(first, source)
-    own = None if "eps" in roles.values() else _eps_of(first)
+    fixed_eps = None if "eps" in roles.values() else _eps_of(first)
 
     def function(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-        Declared(eps=own).refuse(hidden=x.shape[-1], eps=eps)
+        Declared(eps=fixed_eps).refuse(hidden=x.shape[-1], eps=eps)
         key = (int(x.shape[-1]), eps)
         if key not in kept:
             if len(kept) >= KEPT:
@@ -160,7 +160,10 @@ def _from_factory(
         return _call_module(kept[key], names, (x, weight, bias), offset)
 
     return Adapted(
-        function=function, framework="torch", norm=_norm(first, names), declared=Declared(eps=own)
+        function=function,
+        framework="torch",
+        norm=_norm(first, names),
+        declared=Declared(eps=fixed_eps),
     )
 
 
@@ -290,13 +293,13 @@ def _call_module(
     import torch
 
     x, weight, bias = arguments
-    taken = {}
+    parameters = {}
     for role, value, absent in (("weight", weight, 1.0 - offset), ("bias", bias, 0.0)):
         if role in names and value is not None:
-            taken[names[role]] = value
+            parameters[names[role]] = value
         elif role in names:
             neutral = torch.full((x.shape[-1],), absent, dtype=x.dtype, device=x.device)
-            taken[names[role]] = neutral
+            parameters[names[role]] = neutral
         elif value is not None:
             raise NotImplementedError(f"it has no {role}")
-    return torch.func.functional_call(module, taken, (x,))
+    return torch.func.functional_call(module, parameters, (x,))

@@ -127,8 +127,8 @@ def _norm_of(name: str, module: Any) -> ModelNorm | None:
     named_norm = "norm" in type(module).__name__.lower() and not list(module.children())
     if eps is None or (weight is None and shape is None and not named_norm):
         return None
-    taken = {id(one) for one in (weight, bias)}
-    if any(id(one) not in taken for one in module.parameters()):
+    known = {id(one) for one in (weight, bias)}
+    if any(id(one) not in known for one in module.parameters()):
         # It computes something more.
         return None
     weight, bias = (None if one is None else one.detach() for one in (weight, bias))
@@ -207,9 +207,9 @@ def _kind(
     size = math.prod(shape)
     x = torch.arange(TEST_ROWS * size, dtype=torch.float64)
     x = (2 + 3 * torch.sin(x * x + 1)).reshape(TEST_ROWS, *shape)
-    own = weight if weight is not None else torch.zeros((), dtype=torch.float32)
-    x = x.to(device=own.device, dtype=own.dtype)
-    dtype = str(own.dtype).removeprefix("torch.")
+    like = weight if weight is not None else torch.zeros((), dtype=torch.float32)
+    x = x.to(device=like.device, dtype=like.dtype)
+    dtype = str(like.dtype).removeprefix("torch.")
     try:
         with torch.no_grad():
             # Past the hooks, which are the user's.
@@ -226,9 +226,9 @@ def _kind(
         unit = centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()
         for offset in (0.0, 1.0) if weight is not None else (0.0,):
             gain = 1.0 if weight is None else weight.double().reshape(-1) + offset
-            made = unit * gain + (0.0 if bias is None else bias.double().reshape(-1))
-            scale = max(float(made.abs().max()), float(wide.abs().max()))
-            if float((made - wide).abs().max()) <= CLOSE[dtype] * scale:
+            expected = unit * gain + (0.0 if bias is None else bias.double().reshape(-1))
+            scale = max(float(expected.abs().max()), float(wide.abs().max()))
+            if float((expected - wide).abs().max()) <= CLOSE[dtype] * scale:
                 fitting.append((norm, offset))
     return fitting[0] if fitting else None
 
@@ -242,7 +242,7 @@ class RowSample:
 
     most: int
     hidden: int | None
-    seen: int = 0
+    count: int = 0
     x: Array | None = None
     numbers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     trouble: str = ""
@@ -255,8 +255,8 @@ class RowSample:
             return
         self.hidden = hidden
         flat = tensor.detach().reshape(-1, hidden)
-        numbers = np.arange(self.seen, self.seen + len(flat), dtype=np.uint64)
-        self.seen += len(flat)
+        numbers = np.arange(self.count, self.count + len(flat), dtype=np.uint64)
+        self.count += len(flat)
         everyone = np.concatenate([self.numbers, numbers])
         with np.errstate(over="ignore"):
             keys = everyone * GOLDEN
@@ -315,8 +315,8 @@ def _hook(rows: RowSample) -> Any:
     import torch
 
     def before(_module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = [*args, *(kwargs[name] for name in INPUTS if name in kwargs), *kwargs.values()]
-        x = next((one for one in given if isinstance(one, torch.Tensor)), None)
+        tensors = [*args, *(kwargs[name] for name in INPUTS if name in kwargs), *kwargs.values()]
+        x = next((one for one in tensors if isinstance(one, torch.Tensor)), None)
         if x is None or not x.is_floating_point():
             rows.trouble = "it was given no tensor of numbers"
         elif any(kwargs.get(name) is not None for name in RESIDUALS):
@@ -334,8 +334,8 @@ def _gather(flat: Any, chosen: NDArray[np.intp]) -> Array:
 
     # As integers, for there are types that torch does not index.
     bits = flat.resolve_conj().resolve_neg().view(getattr(torch, BITS[flat.element_size()]))
-    taken = bits[torch.from_numpy(chosen).to(flat.device)].cpu()
-    return np.array(bridge.array(taken.view(flat.dtype)))
+    rows = bits[torch.from_numpy(chosen).to(flat.device)].cpu()
+    return np.array(bridge.array(rows.view(flat.dtype)))
 
 
 def _ends_in(shape: Any, hidden: int) -> bool:

@@ -68,11 +68,11 @@ def tensor(array: NDArray[Any], device: str = "cpu") -> Any:
         # torch has no read-only tensors, and warns of what may be written to.
         array = array.copy()
     if name in SHARED:
-        made = torch.from_numpy(array)
+        result = torch.from_numpy(array)
     else:
-        made = torch.from_numpy(array.view(BITS[array.dtype.itemsize]))
-        made = made.view(getattr(torch, name))
-    return made.to(device)
+        result = torch.from_numpy(array.view(BITS[array.dtype.itemsize]))
+        result = result.view(getattr(torch, name))
+    return result.to(device)
 
 
 def array(tensor: Any) -> NDArray[Any]:

@@ -104,9 +104,9 @@ def _grid(value: Any, place: str) -> PlanGrid:
             return PlanGrid(place=place, bases=(plans[value],), switches={})
     table = convert(value, PlanTable, place)
     switches = {
-        switch: check_each(given, partial(switch_value, switch), f"{place}.{switch}")
+        switch: check_each(values_of_key, partial(switch_value, switch), f"{place}.{switch}")
         for switch in SWITCHES
-        if (given := getattr(table, switch)) is not None
+        if (values_of_key := getattr(table, switch)) is not None
     }
     with at(f"{place}.name"):
         if table.name in plans:

@@ -208,8 +208,8 @@ def _check_used(
                 f"{grid.source.capture().norm}, and the sweep's norm is {norms}"
             )
     # The sizes of captures are their own.
-    made = all(grid.source.kind == "family" for grid in inputs)
-    check_limits(axes["kernels"], axes if made else {**axes, "hidden": []})
+    only_families = all(grid.source.kind == "family" for grid in inputs)
+    check_limits(axes["kernels"], axes if only_families else {**axes, "hidden": []})
     _check_formats(axes)
 
 

@@ -67,8 +67,8 @@ def _kernels(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
         fields = [field for field in {**was, **now} if was.get(field) != now.get(field)]
         if fields == ["digest"]:
             is_file = str(now.get("source", "")).partition(":")[0].endswith(".py")
-            beside = "a module beside it" if is_file else "its package"
-            what = f"edited since, or {beside}"
+            neighbour = "a module beside it" if is_file else "its package"
+            what = f"edited since, or {neighbour}"
             edited.setdefault((f"was {what}", f"were {what}"), []).append(name)
             continue
         changes = [

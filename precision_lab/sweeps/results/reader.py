@@ -78,9 +78,9 @@ class Reader:
     def stored_rows(self) -> Iterator[StoredRow]:
         """Each finished case as it is stored, in the order of the sweep."""
         with translate_errors(self.path):
-            taken = dict(self._connection.execute("SELECT key, seconds FROM timings"))
+            seconds = dict(self._connection.execute("SELECT key, seconds FROM timings"))
             for row in verified_rows(self._connection):
-                yield StoredRow(*row, taken.get(row[1], 0.0))
+                yield StoredRow(*row, seconds.get(row[1], 0.0))
 
 
 @contextmanager
