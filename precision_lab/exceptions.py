@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+LONGEST_NAME = 80
+
 
 class InputError(ValueError):
-    """Bad input, told in one sentence that names the value and the nearest right one."""
+    """Bad input: one sentence that names the value and the nearest right one."""
 
 
 class StoppedError(RuntimeError):
@@ -19,22 +21,7 @@ class StoppedError(RuntimeError):
 
 
 def nearest(name: str, choices: Iterable[str], *, most: int = 3) -> list[str]:
-    """The choices that look most like `name`, best first.
-
-    Parameters
-    ----------
-    name
-        What was asked for.
-    choices
-        The names there are.
-    most
-        How many to give at most.
-
-    Returns
-    -------
-    list of str
-        Never empty where there is a choice: without a likeness, the first few.
-    """
+    """The choices that look most like `name`, best first; without a likeness, the first few."""
     import difflib
 
     choices = list(choices)
@@ -55,7 +42,7 @@ def the_nearest(name: str, choices: Iterable[str]) -> str:
     return f"the {verb} {', '.join(near)}" if near else ""
 
 
-def whole(name: str, value: object, low: int, high: int) -> int:
+def check_integer(name: str, value: object, low: int, high: int) -> int:
     """A whole number between limits, checked at the door.
 
     Raises
@@ -69,3 +56,16 @@ def whole(name: str, value: object, low: int, high: int) -> int:
     if not low <= number <= high:
         raise InputError(f"{name} is {value}: give a whole number from {low} to {high}")
     return number
+
+
+def check_name(name: str) -> str:
+    """A name that a user gives to a plan or a kernel.
+
+    Raises
+    ------
+    InputError
+        It is long, or has spaces around it or characters that cannot be printed.
+    """
+    if len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise InputError(f"{name!r} is no name: give up to {LONGEST_NAME} printable characters")
+    return name

@@ -71,7 +71,7 @@ def record(model: str, source: str, *, rows: int, only: str) -> Recorded:
     """The model of this name, run on the input of that name."""
     from precision_lab.cli.modules import make_module
     from precision_lab.kernels.torch import tensors as bridge
-    from precision_lab.processes import RefusedError, findable, guarded, load_values
+    from precision_lab.processes import RefusedError, guard_call, import_folder, load_values
 
     bridge.version("cpu")
     import torch
@@ -79,11 +79,11 @@ def record(model: str, source: str, *, rows: int, only: str) -> Recorded:
     value, inputs = load_values(model, source)
     with ExitStack() as places:
         for place in dict.fromkeys(where.rpartition(":")[0] for where in (model, source)):
-            places.enter_context(findable(place))
+            places.enter_context(import_folder(place))
         module = make_module(model, value)
         recorded = capture(module.eval(), rows=rows, only=only)
         try:
-            with guarded(f"running {model}"), torch.no_grad(), recorded:
+            with guard_call(f"running {model}"), torch.no_grad(), recorded:
                 run_model(module, inputs)
         except RefusedError as error:
             raise InputError(f"{model} does not run on {source}: it raised {error}") from error

@@ -36,7 +36,7 @@ def command(file: str | None, *, format: str | None, out: str | None, listed: bo
     if file is None:
         raise InputError("name a results file, as in precision-lab export eps.sqlite")
     from precision_lab.files import replace_file
-    from precision_lab.sweeps.results import WRITERS, export, opened
+    from precision_lab.sweeps.results import WRITERS, export, open_results
 
     ending = Path(out or "").suffix.removeprefix(".")
     name = format or (ending if ending in WRITERS else "csv")
@@ -47,7 +47,7 @@ def command(file: str | None, *, format: str | None, out: str | None, listed: bo
     if out and Path(out).exists() and Path(out).suffix in SOURCES:
         raise InputError(f"{out} is there and no earlier export: name another file")
     pieces = export(file, format=name)
-    with opened(file) as results:
+    with open_results(file) as results:
         missing = results.cases - results.count()
     if missing:
         print_note(f"the sweep is not finished: {missing} of {results.cases} cases are missing")

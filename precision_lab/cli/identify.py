@@ -36,14 +36,14 @@ It runs in a process of its own, where it may hang and crash."""
 @as_json
 def command(kernel: str, *, as_json: bool, **options: Any) -> None:
     """See HELP, which click shows."""
-    from precision_lab.identification import identify_opened
+    from precision_lab.identification import identify_running_kernel
     from precision_lab.kernels.running import Claim, open_kernel
 
     claims = read_options(options)
     hidden = claims.pop("hidden")
     machine = {name: claims.pop(name) for name in ("framework", "device", "time_limit")}
     with open_kernel(kernel, norm=claims["norm"], isolate=True, **machine) as tool:
-        nearest = identify_opened(tool, Claim.of(tool, **claims), hidden=hidden)
+        nearest = identify_running_kernel(tool, Claim.of(tool, **claims), hidden=hidden)
         name = tool.name
     if as_json:
         plans = [describe(one) for one in nearest]

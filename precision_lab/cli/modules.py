@@ -35,13 +35,13 @@ def named_modules(*wheres: str) -> Iterator[list[Any]]:
         If torch is missing, or a name is none of a module, or of what makes one.
     """
     from precision_lab.kernels.torch import tensors as bridge
-    from precision_lab.processes import findable, load_values
+    from precision_lab.processes import import_folder, load_values
 
     bridge.version("cpu")
     values = load_values(*wheres)
     with ExitStack() as places:
         for place in dict.fromkeys(where.rpartition(":")[0] for where in wheres):
-            places.enter_context(findable(place))
+            places.enter_context(import_folder(place))
         places.enter_context(redirect_stdout(sys.stderr))
         yield [make_module(*pair) for pair in zip(wheres, values, strict=True)]
 
@@ -56,14 +56,14 @@ def make_module(where: str, value: Any) -> Any:
     """
     import torch
 
-    from precision_lab.processes import RefusedError, guarded
+    from precision_lab.processes import RefusedError, guard_call
 
     if isinstance(value, torch.nn.Module):
         return value
     if not callable(value):
         raise InputError(f"{where} is {type(value).__name__}: give a torch module")
     try:
-        with guarded(f"making {where}"):
+        with guard_call(f"making {where}"):
             module = value()
     except RefusedError as error:
         raise InputError(f"{where} cannot be made: it raised {error}") from error

@@ -17,7 +17,7 @@ from precision_lab.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from precision_lab.sweeps import CaseError, Failed, Run
+    from precision_lab.sweeps import CaseError, FailedCases, RunSummary
 
 SUFFIX = ".sqlite"
 SHARD = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
@@ -94,7 +94,7 @@ def command(
 
 
 def describe(
-    name: str, path: Path, part: tuple[int, int], done: Run, failed: Sequence[Failed]
+    name: str, path: Path, part: tuple[int, int], done: RunSummary, failed: Sequence[FailedCases]
 ) -> dict[str, Any]:
     """What a run came to, as plain data."""
     return {

@@ -7,21 +7,21 @@ It must not know which outputs a sound computation can give.
 from __future__ import annotations
 
 from precision_lab.identification.closest_plan import LIKELY, Identified, answer, identify, rivals
-from precision_lab.identification.opened import identify_opened
 from precision_lab.identification.plan_differences import Example, PlanDifferences, differences
-from precision_lab.identification.queries import SIZES, Call, questions
+from precision_lab.identification.queries import SIZES, KernelAnswer, make_queries
+from precision_lab.identification.running_kernel import identify_running_kernel
 
 __all__ = [
     "LIKELY",
     "SIZES",
-    "Call",
     "Example",
     "Identified",
+    "KernelAnswer",
     "PlanDifferences",
     "answer",
     "differences",
     "identify",
-    "identify_opened",
-    "questions",
+    "identify_running_kernel",
+    "make_queries",
     "rivals",
 ]

@@ -66,19 +66,19 @@ def statistics(norm: Norm, *, narrow: bool) -> Iterator[Switches]:
     """The switches of the statistic; `narrow` says that outputs are narrower than float32."""
     kinds = CENTRED if norm.centred else UNCENTRED
     divisors = ("n", "n-1") if narrow else ("n", "n-1", "reciprocal_n")
-    for held, kind, divisor, prescale in itertools.product(
+    for formats, kind, divisor, prescale in itertools.product(
         FORMATS, kinds, divisors, ("none", "constant", "row_max")
     ):
-        if not narrow and LOW in held:
+        if not narrow and LOW in formats:
             continue
-        if kind == "welford" and len(set(held)) > 1:
+        if kind == "welford" and len(set(formats)) > 1:
             # Its updates are all of one format.
             continue
         if norm.centred and prescale == "constant":
             continue
-        orders = ORDERS if not narrow else ORDERS[:2] if LOW in held else ORDERS[:1]
+        orders = ORDERS if not narrow else ORDERS[:2] if LOW in formats else ORDERS[:1]
         for order in orders[: 1 if prescale != "none" else None]:
-            names = dict(zip(FORMAT_NAMES, held, strict=True))
+            names = dict(zip(FORMAT_NAMES, formats, strict=True))
             yield {
                 **names, "statistic": kind, "divisor": divisor, "prescale": prescale,
                 "order": order,
@@ -106,10 +106,10 @@ def outputs(norm: Norm, *, narrow: bool, bias: bool, format: str = LOW) -> list[
     biases = [("after_gain", "separate"), ("after_gain", "fused"), ("before_gain", "separate")]
     return [
         {
-            "cast": cast, "apply": apply, "gain_format": held, "bias": place,
+            "cast": cast, "apply": apply, "gain_format": gain_format, "bias": place,
             "bias_rounding": rounding, "output_rounding": mode, "output_format": format,
         }
-        for cast, apply, held, (place, rounding), mode in itertools.product(
+        for cast, apply, gain_format, (place, rounding), mode in itertools.product(
             casts, applied, gain_formats, biases if bias else biases[:1],
             ("nearest_even", "toward_zero"),
         )

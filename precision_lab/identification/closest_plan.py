@@ -6,14 +6,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.exceptions import InputError
 from precision_lab.identification.diagnosis import changes, eps_faults, faults
 from precision_lab.identification.effective import effective_eps
-from precision_lab.identification.queries import EPS, SIZES, Call, asked, bits
-from precision_lab.identification.search import Found, nearest, search, settled
+from precision_lab.identification.queries import (
+    EPS,
+    SIZES,
+    KernelAnswer,
+    ask_all,
+    bits,
+    rows_by_size,
+)
+from precision_lab.identification.search import Match, PlanSearch
 from precision_lab.norm import norms
 from precision_lab.numbers import format_of, formats
-from precision_lab.plan import emulate, plans
+from precision_lab.plan import computes, emulate, plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +28,8 @@ if TYPE_CHECKING:
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
 
-__all__ = ["LIKELY", "Call", "Identified", "answer", "identify", "rivals"]
-
 SHOWN = 5
 """Plans that are told, the nearest first."""
-
-ELEMENTS = 2560
-"""Of a call with rows of a size that was asked for: rows are as many as that gives."""
 
 CLOSE = 0.9
 """Below this share of equal outputs the kernel may compute something else, and that is tried."""
@@ -143,48 +144,57 @@ def identify(
     >>> best.share, best.switches["cast"], "hf-llama" in best.known
     (1.0, 'early', True)
     """
-    row, own = norms.find(norm), formats.find(format)
-    weight = own if weight_format is None else formats.find(weight_format)
-    sizes = SIZES if hidden is None else {n: max(8, ELEMENTS // n) for n in hidden}
-    calls = asked(
-        kernel, row, own, weight, sizes=sizes, eps=eps, weight_offset=weight_offset, seed=seed
+    row, x = norms.find(norm), formats.find(format)
+    weight = x if weight_format is None else formats.find(weight_format)
+    sizes = SIZES if hidden is None else rows_by_size(hidden)
+    calls = ask_all(
+        kernel, row, x, weight, sizes=sizes, eps=eps, weight_offset=weight_offset, seed=seed
     )
     return answer(
         calls,
         weight_offset=weight_offset,
-        output_format=own if output_format is None else formats.find(output_format),
+        output_format=x if output_format is None else formats.find(output_format),
     )
 
 
 def answer(
-    calls: Sequence[Call], *, weight_offset: float = 0.0, output_format: Format | None = None
+    calls: Sequence[KernelAnswer],
+    *,
+    weight_offset: float = 0.0,
+    output_format: Format | None = None,
 ) -> list[Identified]:
     """The same from calls that were made already."""
-    asked = calls[0].inputs.norm
-    own = format_of(calls[0].inputs.x)
-    output = own if output_format is None else output_format
-    other = norms["rms" if asked.centred else "layer"]
+    norm = calls[0].inputs.norm
+    format = format_of(calls[0].inputs.x)
+    output = format if output_format is None else output_format
+    other = norms["rms" if norm.centred else "layer"]
     variants = [calls, [call.of(norm=other) for call in calls]]
     if (eps := effective_eps(calls, weight_offset)) is not None:
         variants.append([call.of(eps=one) for call, one in zip(calls, eps, strict=True)])
-    apart = [nearest(moved, moved[0].inputs.norm) for moved in variants]
+    searches = [PlanSearch(variant) for variant in variants]
+    distances = [search.smallest_distance for search in searches]
     # What the kernel was asked for stands first, where it is as near as any.
-    near = LIKE * min(apart)
+    near = LIKE * min(distances)
     order = sorted(
-        range(len(variants)), key=lambda i: (0, i) if apart[i] <= near else (1, apart[i])
+        range(len(variants)), key=lambda i: (0, i) if distances[i] <= near else (1, distances[i])
     )
-    found: list[_Candidate] = []
+    narrow = output.precision < formats["float32"].precision
+    name = "input" if output == format else output.name
+    found: list[Match] = []
     for i in order:
-        if not found or (found[0].share < CLOSE and apart[i] <= near):
-            found += _found(variants[i], variants[i][0].inputs.norm, own, output)
+        if not found or (found[0].share < CLOSE and distances[i] <= near):
+            found += searches[i].matches(narrow=narrow, output=name)[:SHOWN]
             found.sort(key=lambda one: -one.share)
-    if CLOSE <= found[0].share < 1 and (rows := _rows(calls, asked)):
+    if CLOSE <= found[0].share < 1 and (rows := _matching_rows(calls, norm)):
         # Plans of libraries may have orders and switches together that the grid leaves out.
-        found.insert(0, _Candidate(calls, Found(rows, 1.0)))
-    told = [one.told(calls, own.name, weight_offset, whole=not i) for i, one in enumerate(found)]
+        found.insert(0, Match(calls, rows, 1.0))
+    identified = [
+        _identified(match, calls, format.name, weight_offset, in_full=not place)
+        for place, match in enumerate(found)
+    ]
     if found[0].share < LIKELY:
-        told = [replace(one, faults=()) for one in told]
-    return told[:SHOWN]
+        identified = [replace(one, faults=()) for one in identified]
+    return identified[:SHOWN]
 
 
 def rivals(found: Sequence[Identified]) -> list[Identified]:
@@ -198,72 +208,46 @@ def rivals(found: Sequence[Identified]) -> list[Identified]:
     if not found or found[0].exact or found[0].share < LIKELY:
         return []
     best = found[0]
-    told = {best.faults: best}
+    by_faults = {best.faults: best}
     for one in found[1:]:
         if best.share - one.share <= MARGIN:
-            told.setdefault(one.faults, one)
-    return list(told.values()) if len(told) > 1 else []
+            by_faults.setdefault(one.faults, one)
+    return list(by_faults.values()) if len(by_faults) > 1 else []
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    """A find, with the calls as they were taken for it: with another norm or eps at times."""
-
-    calls: Sequence[Call]
-    found: Found
-
-    @property
-    def share(self) -> float:
-        return self.found.share
-
-    def told(self, calls: Sequence[Call], format: str, offset: float, *, whole: bool) -> Identified:
-        """The find with what is known of it, all where it is `whole`; `calls` as they were made."""
-        norm, asked = self.calls[0].inputs.norm, calls[0].inputs.norm
-        plan = self.found.plans[0]
-        undecided: dict[str, tuple[str, ...]] = {}
-        if whole:
-            plan, undecided = settled(self.calls, norm, self.found)
-        told = faults(plan, norm, format=format, weight_offset=offset, asked=asked)
-        told += eps_faults(
-            [call.inputs.eps for call in calls], [call.inputs.eps for call in self.calls]
-        )
-        return Identified(
-            plan=plan,
-            norm=norm,
-            share=self.share,
-            known=() if told or not whole else _known(self.calls, norm, self.share),
-            undecided=undecided,
-            faults=tuple(told),
-            compared=sum(call.y.size for call in calls),
-        )
+def _identified(
+    match: Match, calls: Sequence[KernelAnswer], format: str, offset: float, *, in_full: bool
+) -> Identified:
+    """A match with its faults, and in full with what else is known; `calls` as they were made."""
+    norm, plan = match.calls[0].inputs.norm, match.plans[0]
+    undecided: dict[str, tuple[str, ...]] = {}
+    if in_full:
+        plan, undecided = match.simplest_plan()
+    wrong = faults(
+        plan, norm, format=format, weight_offset=offset, wanted=calls[0].inputs.norm
+    ) + eps_faults([call.inputs.eps for call in calls], [call.inputs.eps for call in match.calls])
+    is_known = in_full and not wrong and match.share == 1
+    return Identified(
+        plan=plan,
+        norm=norm,
+        share=match.share,
+        known=tuple(row.name for row in _matching_rows(match.calls, norm)) if is_known else (),
+        undecided=undecided,
+        faults=tuple(wrong),
+        compared=sum(call.y.size for call in calls),
+    )
 
 
-def _found(calls: Sequence[Call], norm: Norm, own: Format, output: Format) -> list[_Candidate]:
-    narrow = output.precision < formats["float32"].precision
-    name = "input" if output == own else output.name
-    found = search(calls, norm, narrow=narrow, output=name)[:SHOWN]
-    return [_Candidate(calls, one) for one in found]
-
-
-def _known(calls: Sequence[Call], norm: Norm, share: float) -> tuple[str, ...]:
+def _matching_rows(calls: Sequence[KernelAnswer], norm: Norm) -> tuple[Plan, ...]:
     """The rows of the catalogue with all of the outputs."""
-    return () if share < 1 else tuple(plan.name for plan in _rows(calls, norm))
+    return tuple(
+        plan
+        for plan in plans.values()
+        if computes(plan, norm.name) and all(_gives(call, plan, norm) for call in calls)
+    )
 
 
-def _rows(calls: Sequence[Call], norm: Norm) -> tuple[Plan, ...]:
-    """The same as plans."""
-    found = []
-    for plan in plans.values():
-        try:
-            plan.norm_for(norm)
-        except InputError:
-            continue
-        if all(_same(call, plan, norm) for call in calls):
-            found.append(plan)
-    return tuple(found)
-
-
-def _same(call: Call, plan: Plan, norm: Norm) -> bool:
+def _gives(call: KernelAnswer, plan: Plan, norm: Norm) -> bool:
     inputs = call.inputs
     y = emulate(*inputs.arguments(), eps=inputs.eps, plan=plan, norm=norm)
     return bool((bits(y) == call.bits).all())

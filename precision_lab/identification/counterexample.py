@@ -9,7 +9,7 @@ smaller. The same plans always give the same input.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.norm import Norm
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
-
-    Floats = NDArray[np.float64]
 
 SHORT = {1: 1200, 2: 40, 3: 12, 4: 6}
 """Of how many simple values the rows of so many elements are made."""
@@ -40,7 +39,7 @@ SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class RowInputs:
     """Rows with their gain and bias, values of one format.
 
     Parameters
@@ -58,19 +57,26 @@ class Given:
     bias: Floats | None
     eps: float
 
-    def only(self, row: int) -> Given:
+    def take_row(self, row: int) -> RowInputs:
         """One row alone."""
         return replace(self, x=self.x[row : row + 1])
 
-    def without(self, start: int, stop: int) -> Given:
+    def drop_elements(self, start: int, stop: int) -> RowInputs:
         """Fewer elements."""
-        gone = slice(start, stop)
-        return Given(
-            x=np.delete(self.x, gone, axis=1),
-            weight=None if self.weight is None else np.delete(self.weight, gone),
-            bias=None if self.bias is None else np.delete(self.bias, gone),
-            eps=self.eps,
+        parts = (
+            None if part is None else np.delete(part, slice(start, stop), axis=-1)
+            for part in (self.x, self.weight, self.bias)
         )
+        x, weight, bias = parts
+        assert x is not None  # noqa: S101 - a row is always given
+        return RowInputs(x, weight, bias, self.eps)
+
+    def cast(self, format: Format) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
+        """x, weight and bias in the format's type."""
+        weight, bias = (
+            None if part is None else format.cast(part) for part in (self.weight, self.bias)
+        )
+        return format.cast(self.x), weight, bias
 
 
 def bits_differ(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
@@ -80,15 +86,13 @@ def bits_differ(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(~same)
 
 
-class Search:
-    """Two plans beside each other, and how many inputs they were given.
+class CounterexampleSearch:
+    """The search for a row on which two plans disagree, and how many rows were tried.
 
     Parameters
     ----------
-    one, other
-        The plans.
-    norm
-        That both compute.
+    one, other, norm
+        The plans, and the norm that both compute.
     format
         Holds x, gain and bias.
     biased
@@ -105,51 +109,42 @@ class Search:
         self.biased = biased
         self.tried = 0
 
-    def outputs(self, given: Given) -> tuple[NDArray[Any], NDArray[Any]]:
+    def outputs(self, given: RowInputs) -> tuple[NDArray[Any], NDArray[Any]]:
         """What each plan makes of the rows."""
-        x, weight, bias = (
-            None if part is None else self.format.cast(part)
-            for part in (given.x, given.weight, given.bias)
-        )
-        assert x is not None  # noqa: S101 - a row is always given
-        self.tried += len(x)
+        arrays = given.cast(self.format)
+        self.tried += len(given.x)
         one, other = (
-            emulate(x, weight, bias, eps=given.eps, plan=plan, norm=self.norm)
-            for plan in self.plans
+            emulate(*arrays, eps=given.eps, plan=plan, norm=self.norm) for plan in self.plans
         )
         return one, other
 
-    def differ(self, given: Given) -> NDArray[np.bool_]:
+    def differ(self, given: RowInputs) -> NDArray[np.bool_]:
         """[rows, n]: where the outputs have other bits."""
         return bits_differ(*self.outputs(given))
 
-    def find(self) -> Given | None:
+    def find(self) -> RowInputs | None:
         """The first row on which the plans disagree, made small; None if there is none here."""
-        short, longer = LONG[:2], LONG[2:]
-        for source in (
-            self._short(),
-            self._long(short),
-            self._short(ends=True),
-            self._long(longer),
+        for given in chain(
+            self._short(), self._long(LONG[:2]), self._short(ends=True), self._long(LONG[2:])
         ):
-            for given in source:
-                rows = self.differ(given).any(axis=1)
-                if rows.any():
-                    return self.smaller(given.only(int(np.argmax(rows))))
+            rows = self.differ(given).any(axis=1)
+            if rows.any():
+                return self.shrink(given.take_row(int(np.argmax(rows))))
         return None
 
     # What is tried ------------------------------------------------------------------------------
 
-    def _short(self, *, ends: bool = False) -> Iterator[Given]:
+    def _short(self, *, ends: bool = False) -> Iterator[RowInputs]:
         """Rows of one to four simple values, with gains and biases of one value."""
         affine = [(None, None), *self._affine()]
         for n, count in SHORT.items():
             x = _rows(simplest(self.format, count, ends=ends), n)
             for weight, bias in affine:
                 gain, shift = (
-                    None if part is None else self.held(np.full(n, part)) for part in (weight, bias)
+                    None if part is None else self.round_vector(np.full(n, part))
+                    for part in (weight, bias)
                 )
-                yield from (Given(x, gain, shift, eps) for eps in self._eps())
+                yield from (RowInputs(x, gain, shift, eps) for eps in self._eps())
 
     def _affine(self) -> Iterable[tuple[float | None, float | None]]:
         """Gains and biases, the simple ones first."""
@@ -158,58 +153,50 @@ class Search:
         pairs = [*((gain, None) for gain in gains), *((None, bias) for bias in biases)]
         yield from [*pairs, *product(gains[::3], biases)]
 
-    def held(self, values: Floats | None) -> Floats | None:
+    def round_vector(self, values: Floats | None) -> Floats | None:
         """Values rounded to the format; None stays None."""
         return None if values is None else self.format.round(values)
 
     def _eps(self) -> list[float]:
-        """The plans' own first, then others that show where eps goes."""
-        own = [plan.eps_default for plan in self.plans]
+        """The plans' defaults first, then others that show where eps goes."""
         # In a format without NaN 0/0 has no output.
         more = [1e-8, 0.0, 2.0**-6] if self.format.nan else [2.0**-6]
-        return list(dict.fromkeys([*own, *more]))
+        return list(dict.fromkeys([*(plan.eps_default for plan in self.plans), *more]))
 
-    def _long(self, lengths: Iterable[int]) -> Iterator[Given]:
+    def _long(self, lengths: Iterable[int]) -> Iterator[RowInputs]:
         """Random rows with and without gain and bias, as they are and far from 0."""
         for n in lengths:
             x = make_inputs("normal", rows=min(OUTPUTS // n, MOST_ROWS), hidden=n, seed=SEED)
-            gain = self.held(make_gain("random", hidden=n, seed=SEED))
+            gain = self.round_vector(make_gain("random", hidden=n, seed=SEED))
             affine: list[tuple[Floats | None, Floats | None]] = [(None, None), (gain, None)]
             if self.biased:
-                affine.append((gain, self.held(make_bias("random", hidden=n, seed=SEED))))
+                affine.append((gain, self.round_vector(make_bias("random", hidden=n, seed=SEED))))
             for offset in OFFSETS:
                 rows = self.format.round(x + offset)
                 for weight, shift in affine:
-                    yield Given(rows, weight, shift, self._eps()[0])
+                    yield RowInputs(rows, weight, shift, self._eps()[0])
 
     # Making it smaller --------------------------------------------------------------------------
 
-    def smaller(self, given: Given) -> Given:
-        """A row like this one, with fewer elements and simpler ones: it still shows the difference.
-
-        Parameters
-        ----------
-        given
-            One row on which the plans disagree.
-        """
+    def shrink(self, given: RowInputs) -> RowInputs:
+        """A row with fewer elements and simpler ones that still shows the difference."""
         last = self.tried + MOST_STEPS
         size = given.x.shape[1] // 2
         while size and self.tried < last:
             start = 0
             while start < given.x.shape[1] > size and self.tried < last:
-                less = given.without(start, start + size)
+                less = given.drop_elements(start, start + size)
                 if self.differ(less).any():
                     given = less
                 else:
                     start += size
             size //= 2
-        without_bias = replace(given, bias=None)
-        given = without_bias if self.differ(without_bias).any() else given
-        without_gain = replace(given, weight=None)
-        given = without_gain if self.differ(without_gain).any() else given
-        return self._simpler(given)
+        for vector in ("bias", "weight"):
+            less = replace(given, **{vector: None})  # type: ignore[arg-type]
+            given = less if self.differ(less).any() else given
+        return self._simplify(given)
 
-    def _simpler(self, given: Given) -> Given:
+    def _simplify(self, given: RowInputs) -> RowInputs:
         """Each value of x by as few bits as will do."""
         if given.x.shape[1] > MOST_SIMPLER:
             return given
@@ -226,36 +213,25 @@ class Search:
 
 
 def simplest(format: Format, count: int, *, ends: bool = False) -> Floats:
-    """So many values of a format: those of few significant bits near 1 first.
+    """So many values of a format at most: those of few significant bits near 1 first.
 
-    Parameters
-    ----------
-    format
-        Whose values.
-    count
-        How many at most.
-    ends
-        Whether the largest value, the smallest ones and −0 are among them.
-
-    Returns
-    -------
-    ndarray of float64
-        Zero first; each positive value is followed by its negative; then the ends.
+    Zero first; each positive value is followed by its negative; then, with `ends`, the largest
+    value, the smallest ones and −0.
     """
     low, high = np.log2(format.smallest), np.log2(format.largest)
     odd, exponents = np.arange(1, 16, 2), np.arange(np.floor(low), np.ceil(high) + 1)
     with np.errstate(over="ignore"):
         values = np.ldexp(*np.broadcast_arrays(odd[:, None].astype(float), exponents.astype(int)))
     bits = np.broadcast_to(np.ceil(np.log2(odd + 0.5))[:, None], values.shape)
-    held = (format.round(values) == values) & (values <= format.largest)
-    values, bits = values[held], bits[held]
+    exact = (format.round(values) == values) & (values <= format.largest)
+    values, bits = values[exact], bits[exact]
     ranked = values[np.lexsort((-values, bits + np.abs(np.log2(values)) / 4))][: (count - 1) // 2]
     last = [format.largest, format.tiny, format.smallest, -0.0] if ends else []
     signed = [sign * value for value in ranked for sign in (1, -1)]
     chosen = [0.0, *signed[: count - 1 - len(last)], *last]
     # Zeros of both signs are equal, but not the same value here.
-    named = {(value, np.signbit(value)): value for value in chosen}
-    found = np.array(list(named.values()), np.float64)
+    distinct = {(value, np.signbit(value)): value for value in chosen}
+    found = np.array(list(distinct.values()), np.float64)
     return np.asarray(found[format.round(found) == found])
 
 

@@ -42,7 +42,7 @@ FAULTS = {
 
 
 def faults(
-    plan: Plan, norm: Norm, *, format: str, weight_offset: float = 0.0, asked: Norm | None = None
+    plan: Plan, norm: Norm, *, format: str, weight_offset: float = 0.0, wanted: Norm | None = None
 ) -> list[str]:
     """What a plan does that a sound computation does not, a phrase each; none if it is sound.
 
@@ -56,49 +56,44 @@ def faults(
         Name of the inputs' format.
     weight_offset
         What the kernel is to add to the weight.
-    asked
+    wanted
         The norm that the kernel is to compute, where it is another.
     """
-    told = []
-    if asked is not None and asked.name != norm.name:
+    phrases = []
+    if wanted is not None and wanted.name != norm.name:
         what = "the mean is subtracted" if norm.centred else "the mean is not subtracted"
-        told.append(f"{what}: it computes {norm.title}, not {asked.title}")
+        phrases.append(f"{what}: it computes {norm.title}, not {wanted.title}")
     elif not norm.centred and plan.statistic in ("two_pass", "one_pass", "welford"):
-        told.append("the statistic subtracts the mean: a variance, not a mean square")
+        phrases.append("the statistic subtracts the mean: a variance, not a mean square")
     elif norm.centred or plan.statistic == "mean_square":
-        told += _named(plan, "statistic")
+        phrases += _phrases(plan, "statistic")
     for switch in ("eps_place", "divisor"):
-        told += _named(plan, switch)
+        phrases += _phrases(plan, switch)
     for switch, phrase in NARROW.items():
-        held = plan.switches[switch]
-        name = format if held == "input" else held
+        format_name = plan.switches[switch]
+        name = format if format_name == "input" else format_name
         if formats[name].precision < formats["float32"].precision:
-            told.append(phrase.format(name))
-    wanted = "one_plus" if weight_offset == 1 else "plain"
-    if plan.gain not in ("ignored", wanted):
-        given = (
-            "1 + g is multiplied, not g"
-            if plan.gain == "one_plus"
-            else "g is multiplied, not 1 + g"
-        )
-        told.append(given)
+            phrases.append(phrase.format(name))
+    if plan.gain not in ("ignored", "one_plus" if weight_offset == 1 else "plain"):
+        pair = ("1 + g", "g") if plan.gain == "one_plus" else ("g", "1 + g")
+        phrases.append("{} is multiplied, not {}".format(*pair))
     elif plan.gain == "one_plus" and plan.gain_format == "input" and format != "float32":
-        told.append("1 + g is rounded to the weight's format")
+        phrases.append("1 + g is rounded to the weight's format")
     for switch in ("gain", "bias", "output_rounding"):
-        told += _named(plan, switch)
-    return told
+        phrases += _phrases(plan, switch)
+    return phrases
 
 
-def eps_faults(given: Sequence[float], seen: Sequence[float]) -> list[str]:
+def eps_faults(configured: Sequence[float], effective: Sequence[float]) -> list[str]:
     """What is wrong with the eps in effect, call by call; nothing where it is the given one."""
-    if list(given) == list(seen):
+    if list(configured) == list(effective):
         return []
-    if len(set(given)) > 1 and len(set(seen)) == 1:
-        return [f"eps is {seen[0]:g} whatever is given"]
-    return [f"eps counts {seen[0] / given[0]:g} times"]
+    if len(set(configured)) > 1 and len(set(effective)) == 1:
+        return [f"eps is {effective[0]:g} whatever is given"]
+    return [f"eps counts {effective[0] / configured[0]:g} times"]
 
 
-def _named(plan: Plan, switch: str) -> list[str]:
+def _phrases(plan: Plan, switch: str) -> list[str]:
     phrase = FAULTS.get((switch, plan.switches[switch]))
     return [] if phrase is None else [phrase]
 

@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.identification.counterexample import SEED, Given, Search, bits_differ
+from precision_lab.identification.counterexample import (
+    SEED,
+    CounterexampleSearch,
+    RowInputs,
+    bits_differ,
+)
 from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.norm import truth
 from precision_lab.numbers import Format, formats
-from precision_lab.plan import SWITCHES, Plan, plans
+from precision_lab.plan import Plan, plans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,7 +131,7 @@ class PlanDifferences:
     @property
     def narrower(self) -> Format:
         """That of fewer bits among them."""
-        return _narrower(*self.output_formats)
+        return min(self.output_formats, key=lambda target: (target.bits, target.precision))
 
 
 def differences(
@@ -164,82 +169,69 @@ def differences(
     ((), 1)
     """
     pair = plans.find(one), plans.find(other)
-    common = _norm_of(pair, norm)
-    held = formats.find(format)
-    if not held.nan:
+    common, inputs_format = _norm_of(pair, norm), formats.find(format)
+    if not inputs_format.nan:
         raise InputError(
-            f"{held.name} holds neither NaN nor infinity, which plans may come to: compare them in"
-            " float8_e4m3fn or wider"
+            f"{inputs_format.name} holds neither NaN nor infinity, which plans may come to: compare"
+            " them in float8_e4m3fn or wider"
         )
-    values = [plan.switches for plan in pair]
-    switches = {
-        switch: (values[0][switch], values[1][switch])
-        for switch in SWITCHES
-        if values[0][switch] != values[1][switch]
-    }
-    meant = [_meaning(plan, held, common) for plan in pair]
-    apart = {switch for switch in SWITCHES if meant[0][switch] != meant[1][switch]}
-    proved = not apart
-    biased = common.centred or (bool(apart) and apart <= OF_BIAS)
-    search = Search(*pair, common, held, biased=biased)
-    found = None if proved else search.find()
-    standard = Given(
-        x=held.round(make_inputs("normal", rows=ROWS, hidden=HIDDEN, seed=SEED)),
-        weight=search.held(make_gain("random", hidden=HIDDEN, seed=SEED)),
+    meanings = (_meaning(plan, inputs_format, common) for plan in pair)
+    changed = _changes(*meanings).keys()
+    biased = common.centred or (bool(changed) and changed <= OF_BIAS)
+    search = CounterexampleSearch(*pair, common, inputs_format, biased=biased)
+    found = search.find() if changed else None
+    standard = RowInputs(
+        x=inputs_format.round(make_inputs("normal", rows=ROWS, hidden=HIDDEN, seed=SEED)),
+        weight=search.round_vector(make_gain("random", hidden=HIDDEN, seed=SEED)),
         bias=None,
         eps=pair[0].eps_default,
     )
-    tried, differ = search.tried, search.differ(standard)
+    tried, outputs = search.tried, search.outputs(standard)
+    differ = bits_differ(*outputs)
     if found is None and differ.any():
-        found = search.smaller(standard.only(int(np.argmax(differ.any(axis=1)))))
+        found = search.shrink(standard.take_row(int(np.argmax(differ.any(axis=1)))))
     functions = [_function(plan, common, biased=biased) for plan in pair]
-    other_function = tuple(
-        switch for switch, value in functions[0].items() if functions[1][switch] != value
-    )
-    one_off, other_off = (_not_textbook(found, common) for found in functions)
-    return PlanDifferences(
+    other_function = tuple(_changes(*functions))
+    one_off, other_off = (_not_textbook(function, common) for function in functions)
+    differences = PlanDifferences(
         plans=pair,
         norm=common,
-        format=held,
-        switches=switches,
+        format=inputs_format,
+        switches=_changes(*(plan.switches for plan in pair)),
         other_function=other_function,
         not_textbook=(one_off, other_off),
-        proved=proved,
+        proved=not changed,
         example=None if found is None else _example(search, found, one_function=not other_function),
         tried=tried,
         differing=int(np.count_nonzero(differ)),
         outputs=differ.size,
-        differing_rounded=_differing_rounded(search, standard, differ),
+        differing_rounded=int(np.count_nonzero(differ)),
     )
+    if len(set(differences.output_formats)) == 1:
+        return differences
+    rounded = (differences.narrower.round(y.astype(np.float64)) for y in outputs)
+    return replace(differences, differing_rounded=int(np.count_nonzero(bits_differ(*rounded))))
+
+
+def _changes(one: dict[str, Any], other: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What differs between two plans, with both values."""
+    return {name: (one[name], other[name]) for name in one if one[name] != other[name]}
 
 
 def _output(plan: Plan, format: Format) -> Format:
     return plan.formats_for(format, format).step_formats()["output"]
 
 
-def _narrower(one: Format, other: Format) -> Format:
-    return min(one, other, key=lambda target: (target.bits, target.precision))
-
-
-def _differing_rounded(search: Search, given: Given, differ: NDArray[np.bool_]) -> int:
-    """How many outputs differ once they are of one format."""
-    one, other = (_output(plan, search.format) for plan in search.plans)
-    if one != other:
-        narrow = _narrower(one, other)
-        differ = bits_differ(*(narrow.round(y.astype(np.float64)) for y in search.outputs(given)))
-    return int(np.count_nonzero(differ))
-
-
 def _norm_of(pair: tuple[Plan, Plan], norm: Norm | str | None) -> Norm:
     """The norm in which two plans can be compared."""
-    own = {plan.norm for plan in pair} - {"any"}
-    if len(own) > 1:
+    computed = {plan.norm for plan in pair} - {"any"}
+    if len(computed) > 1:
         one, other = pair
         raise InputError(
             f"{one.name} computes the norm {one.norm}, and {other.name} {other.norm}: nothing to"
             " compare"
         )
-    wanted = norm if norm is not None else next(iter(own), "rms")
+    wanted = norm if norm is not None else next(iter(computed), "rms")
     found, _ = (plan.norm_for(wanted) for plan in pair)
     return found
 
@@ -286,14 +278,11 @@ def _not_textbook(function: dict[str, Any], norm: Norm) -> tuple[str, ...]:
     return tuple(switch for switch, value in textbook.items() if function[switch] != value)
 
 
-def _example(search: Search, given: Given, *, one_function: bool) -> Example:
+def _example(search: CounterexampleSearch, rows: RowInputs, *, one_function: bool) -> Example:
     """The disagreement with both outputs and what is right."""
-    x = search.format.cast(given.x[0])
-    weight, bias = (
-        None if part is None else search.format.cast(part) for part in (given.weight, given.bias)
-    )
-    found = [y.astype(np.float64)[0] for y in search.outputs(given)]
-    element = int(np.argmax(search.differ(given)[0]))
+    (x,), weight, bias = rows.cast(search.format)
+    one, other = (y.astype(np.float64)[0] for y in search.outputs(rows))
+    element = int(np.argmax(bits_differ(one, other)))
     rounded, values = [], []
     for plan in search.plans:
         exact = truth(
@@ -301,7 +290,7 @@ def _example(search: Search, given: Given, *, one_function: bool) -> Example:
             x,
             None if plan.gain == "ignored" else weight,
             bias,
-            eps=given.eps,
+            eps=rows.eps,
             weight_offset=float(plan.gain == "one_plus"),
         )
         right = exact.round(plan.step_formats()["output"])
@@ -311,9 +300,9 @@ def _example(search: Search, given: Given, *, one_function: bool) -> Example:
         x=x,
         weight=weight,
         bias=bias,
-        eps=given.eps,
+        eps=rows.eps,
         element=element,
-        outputs=(float(found[0][element]), float(found[1][element])),
+        outputs=(float(one[element]), float(other[element])),
         right=(rounded[0], rounded[1]),
         exact=(values[0], values[1]),
         one_function=one_function,

@@ -15,16 +15,17 @@ from precision_lab.inputs import Draws
 from precision_lab.norm import Inputs, Norm, check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.numbers import Format
-
-    Floats = NDArray[np.float64]
 
 SIZES = {3: 160, 40: 64}
 """Elements of a row, and the rows of such: in short rows n and n − 1 differ, in long ones sums."""
+ELEMENTS, FEWEST_ROWS = 2560, 8
+"""Of a call with rows of another size: rows are as many as give the elements."""
 EPS = (1e-6, 1e-5)
 NEAR_EPS = (0.01, 0.1, 1.0, 10.0)
 """Row RMS in units of √eps, where the place of eps shows."""
@@ -32,13 +33,14 @@ OFFSETS = (3.0, 30.0, 1000.0)
 """Means, in standard deviations, where the kind of statistic shows."""
 SIZES_OF_X = (1.0, 8.0, 300.0, 3000.0)
 """Standard deviations: from 256 on float16's squares overflow."""
-ROWS_OF_X, SHARES, WEIGHT, BIAS = range(4)
+ROWS_OF_X, WEIGHT, BIAS = 0, 2, 3
+"""Streams of random numbers."""
 REFUSALS = (NotImplementedError, ValueError, TypeError, AssertionError, RuntimeError)
 """Errors by which a kernel may say that it takes no bias."""
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class KernelAnswer:
     """One call and its answer.
 
     Parameters
@@ -57,9 +59,9 @@ class Call:
         """The answer's bits, every NaN the same."""
         return bits(self.y)
 
-    def of(self, **changes: Any) -> Call:
+    def of(self, **changes: Any) -> KernelAnswer:
         """The same answer, taken for one to another question: another norm or eps."""
-        return Call(dataclasses.replace(self.inputs, **changes), self.y)
+        return KernelAnswer(dataclasses.replace(self.inputs, **changes), self.y)
 
 
 def bits(y: NDArray[Any]) -> NDArray[np.int64]:
@@ -68,7 +70,18 @@ def bits(y: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(np.isnan(wide), np.nan, wide).view(np.int64)
 
 
-def questions(
+def deviations(inputs: Inputs) -> Floats:
+    """What a norm multiplies by the root: x, less its mean where the norm is centred."""
+    x = inputs.x.astype(np.float64)
+    return x - np.mean(x, -1, keepdims=True) if inputs.norm.centred else x
+
+
+def rows_by_size(sizes: Iterable[int]) -> dict[int, int]:
+    """How many rows of each size a call has."""
+    return {n: max(FEWEST_ROWS, ELEMENTS // n) for n in sizes}
+
+
+def make_queries(
     norm: Norm,
     format: Format,
     weight_format: Format,
@@ -118,23 +131,25 @@ def questions(
             )
 
 
-def ask(kernel: Callable[..., Any], inputs: Inputs) -> Call:
+def ask(kernel: Callable[..., Any], inputs: Inputs) -> KernelAnswer:
     """Call a kernel; its answer is an array, or a dict that holds it as ``y``."""
     x, weight, bias = inputs.arguments()
     answer = kernel(x.copy(), weight, bias, inputs.eps)
     y = answer["y"] if isinstance(answer, dict) else answer
-    return Call(inputs, np.asarray(y).astype(np.float64))
+    return KernelAnswer(inputs, np.asarray(y).astype(np.float64))
 
 
-def asked(kernel: Callable[..., Any], norm: Norm, *given: Any, **chosen: Any) -> list[Call]:
-    """Ask every question of `questions`, without a bias where a LayerNorm refuses one."""
+def ask_all(
+    kernel: Callable[..., Any], norm: Norm, *given: Any, **chosen: Any
+) -> list[KernelAnswer]:
+    """Ask every question of `make_queries`, without a bias where a LayerNorm refuses one."""
     try:
-        return [ask(kernel, inputs) for inputs in questions(norm, *given, **chosen)]
+        return [ask(kernel, inputs) for inputs in make_queries(norm, *given, **chosen)]
     except REFUSALS as refused:
         if not norm.centred:
             raise
         try:
-            without = questions(norm, *given, biased=False, **chosen)
+            without = make_queries(norm, *given, biased=False, **chosen)
             return [ask(kernel, inputs) for inputs in without]
         except REFUSALS:
             # It was not the bias.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ from precision_lab.identification.candidates import (
     statistics,
     steps_from,
 )
-from precision_lab.identification.queries import Call, bits
+from precision_lab.identification.queries import KernelAnswer, bits, deviations
 from precision_lab.plan import EPS_PLACES, EXACT, Emulation
 
 if TYPE_CHECKING:
@@ -35,11 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from precision_lab.norm import Norm
-    from precision_lab.numbers import Format
+    from precision_lab.arithmetic import Floats
     from precision_lab.plan import Plan
-
-    Floats = NDArray[np.float64]
 
 Variables: TypeAlias = "dict[str, NDArray[Any]]"
 
@@ -57,10 +55,13 @@ FIRST, WORTH = 6, 0.9
 """Roots that say which ways out are worth a try: those that give so much of what the best gives."""
 NEAR = 1.0 / 256
 """Functions farther than this from the nearest one, in the mean over the rows, are given up."""
+LATER_FORMATS = ("compute_format", "sum_format", "reciprocal_format")
+OF_ROOT = ("eps_place", "eps_format", "inverse", "reciprocal_format")
+"""Switches of the root alone."""
 
 
 @dataclass(eq=False)
-class Shared:
+class Stage:
     """What several plans have in common after a stage.
 
     Parameters
@@ -87,117 +88,54 @@ class Shared:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Match:
     """Plans that give the same outputs.
 
     Parameters
     ----------
+    calls
+        The answers, as they were taken: for those of another norm or eps at times.
     plans
         Those plans, the one nearest to the textbook's first.
     share
         Of the kernel's outputs that equal theirs, bit for bit.
     """
 
+    calls: Sequence[KernelAnswer]
     plans: tuple[Plan, ...]
     share: float
 
+    @property
+    def rank(self) -> tuple[float, int]:
+        """The lowest is the best: most outputs, then the fewest departures from the textbook."""
+        return -self.share, departures(self.plans[0])
 
-def search(
-    calls: Sequence[Call], norm: Norm, *, narrow: bool, output: str = "input"
-) -> list[Found]:
-    """The plans nearest to the answers, best first; plans of equal outputs are found together.
+    def simplest_plan(self) -> tuple[Plan, dict[str, tuple[str, ...]]]:
+        """Of all plans with the same outputs the nearest to the textbook's, and what stays open.
 
-    Parameters
-    ----------
-    calls
-        The questions and a kernel's answers.
-    norm
-        What it is taken to compute.
-    narrow
-        Whether its outputs are narrower than float32: then orders of summation do not show.
-    output
-        The format of its outputs.
-    """
-    seen = _seen(calls)
-    apart = _apart_functions(calls, norm, seen)
-    least = min(distance for distance, *_ in apart)
-    kept = [(function, form) for distance, function, form in apart if distance <= least + NEAR]
-    bias = any(call.inputs.bias is not None for call in calls)
-    ends = outputs(norm, narrow=narrow, bias=bias, format=output)
-    states = _states(calls, norm, kept, narrow=narrow)
-    found: dict[bytes, Found] = {}
-    near = _nearest(states, kept, seen)
-    for state, form, chosen in _likely(calls, norm, near, ends):
-        for end in chosen:
-            plans = _plans(norm, state, form, end)
-            if not plans:
-                continue
-            answer = [
-                bits(Emulation(plans[0], call.inputs).finish(values))
-                for call, values in zip(calls, state.values, strict=True)
-            ]
-            key = b"".join(part.tobytes() for part in answer)
-            share = found[key].share if key in found else _share(calls, answer)
-            earlier = found[key].plans if key in found else ()
-            found[key] = Found(earlier + plans, share)
-    ranked = [
-        Found(tuple(sorted(dict.fromkeys(one.plans), key=departures)), one.share)
-        for one in found.values()
-    ]
-    best = sorted(ranked, key=_rank)
-    climbed = [_climbed(calls, norm, one) for one in best[:CLIMBED] if HOPE < best[0].share < 1]
-    return sorted([*climbed, *best], key=_rank)
+        Returns
+        -------
+        tuple
+            The plan; and the switches, one at a time, whose other values give the same outputs.
+        """
+        norm, best = self.calls[0].inputs.norm, self.plans[0]
+        expected = _outputs(best, self.calls)
 
+        def same(other: Plan | None) -> bool:
+            return other is not None and all(
+                bool((bits(Emulation(other, call.inputs).output()) == part).all())
+                for call, part in zip(self.calls, expected, strict=True)
+            )
 
-def _rank(one: Found) -> tuple[float, int]:
-    return -one.share, departures(one.plans[0])
-
-
-def _climbed(calls: Sequence[Call], norm: Norm, found: Found) -> Found:
-    """The best that can be reached by changing one switch after another."""
-    best = found
-    while best.share < 1:
-        tried = []
-        for switch, value in steps_from(best.plans[0]):
-            made = plan(norm, **{**best.plans[0].switches, switch: value})
-            if made is not None:
-                answer = [bits(Emulation(made, call.inputs).output()) for call in calls]
-                tried.append(Found((made,), _share(calls, answer)))
-        top = min(tried, key=_rank)
-        if top.share <= best.share:
-            break
-        best = top
-    return best
-
-
-def settled(
-    calls: Sequence[Call], norm: Norm, found: Found
-) -> tuple[Plan, dict[str, tuple[str, ...]]]:
-    """Of all plans with the same outputs the nearest to the textbook's, and what stays open.
-
-    Returns
-    -------
-    tuple
-        The plan; and the switches, one at a time, whose other values give the same outputs.
-    """
-    best = found.plans[0]
-    wanted = [bits(Emulation(best, call.inputs).output()) for call in calls]
-
-    def same(made: Plan | None) -> bool:
-        return made is not None and all(
-            bool((bits(Emulation(made, call.inputs).output()) == part).all())
-            for call, part in zip(calls, wanted, strict=True)
-        )
-
-    for switch, default in DEFAULTS.items():
-        if switch != "output_format" and best.switches[switch] != default:
-            made = plan(norm, **{**best.switches, switch: default})
-            best = made if made is not None and same(made) else best
-    held: dict[str, list[str]] = {}
-    for switch, value in steps_from(best):
-        if same(plan(norm, **{**best.switches, switch: value})):
-            held.setdefault(switch, [best.switches[switch]]).append(value)
-    return best, {switch: tuple(values) for switch, values in held.items()}
+        for switch, default in DEFAULTS.items():
+            if switch != "output_format" and best.switches[switch] != default:
+                simpler = plan(norm, **{**best.switches, switch: default})
+                best = simpler if simpler is not None and same(simpler) else best
+        alternatives: dict[str, list[str]] = {}
+        for switch, value in steps_from(best):
+            if same(plan(norm, **{**best.switches, switch: value})):
+                alternatives.setdefault(switch, [best.switches[switch]]).append(value)
+        return best, {switch: tuple(values) for switch, values in alternatives.items()}
 
 
 def departures(plan: Plan) -> int:
@@ -205,130 +143,194 @@ def departures(plan: Plan) -> int:
     return sum(value != DEFAULTS[switch] for switch, value in plan.switches.items())
 
 
-def _plans(norm: Norm, state: Shared, form: Form, end: Switches) -> tuple[Plan, ...]:
-    gain, bias = form
-    if end["bias"] != bias:
-        return ()
-    made = (plan(norm, **switches, **end, gain=gain) for switches in state.switches)
-    return tuple(one for one in made if one is not None)
+class PlanSearch:
+    """The plans nearest to a kernel's answers, taken to be of the norm that they are marked with.
 
+    Parameters
+    ----------
+    calls
+        The questions and the answers.
+    """
 
-# What outputs say of the root ---------------------------------------------------------------------
+    def __init__(self, calls: Sequence[KernelAnswer]) -> None:
+        self.calls = calls
+        self.norm = calls[0].inputs.norm
+        self._biased = any(call.inputs.bias is not None for call in calls)
+        places = ("after_gain", "before_gain") if self._biased else ("after_gain",)
+        self._observed: dict[Form, Floats] = {
+            form: least_squares_roots(calls, *form) for form in itertools.product(GAINS, places)
+        }
 
+    def matches(self, *, narrow: bool, output: str = "input") -> list[Match]:
+        """The plans, best first; plans of equal outputs are found together.
 
-def _seen(calls: Sequence[Call]) -> dict[Form, Floats]:
-    bias = any(call.inputs.bias is not None for call in calls)
-    places = ("after_gain", "before_gain") if bias else ("after_gain",)
-    return {form: seen_roots(calls, *form) for form in itertools.product(GAINS, places)}
-
-
-def seen_roots(calls: Sequence[Call], gain: str, place: str) -> Floats:
-    """The root of each row by least squares over its outputs; NaN where it left the range."""
-    found = []
-    with np.errstate(all="ignore"):
-        for call in calls:
-            inputs = call.inputs
-            z = inputs.x.astype(np.float64)
-            if inputs.norm.centred:
-                z = z - np.mean(z, -1, keepdims=True)
-            g: Floats = np.ones(1)
-            if inputs.weight is not None and gain != "ignored":
-                g = inputs.weight.astype(np.float64) + (gain == "one_plus")
-            y = call.y
-            if inputs.bias is not None:
-                bias = inputs.bias.astype(np.float64)
-                y = y - (bias if place == "after_gain" else bias * g)
-            z = z * g
-            found.append(np.sum(y * z, -1) / np.sum(z * z, -1))
-    return np.concatenate(found)
-
-
-def _apart(root: Floats, seen: Floats) -> float:
-    """How far roots are from those seen, relative, in the mean over the rows; at most 1 each."""
-    with np.errstate(all="ignore"):
-        apart = np.minimum(np.abs(root - seen) / np.maximum(np.abs(root), np.abs(seen)), 1.0)
-    lost = ~np.isfinite(root) | (root == 0), ~np.isfinite(seen) | (seen == 0)
-    apart = np.where(lost[0] | lost[1], 1.0 * (lost[0] != lost[1]), apart)
-    return float(np.mean(apart))
-
-
-# The stages ---------------------------------------------------------------------------------------
-
-
-def _apart_functions(
-    calls: Sequence[Call], norm: Norm, seen: dict[Form, Floats]
-) -> list[tuple[float, Switches, Form]]:
-    """How far each statistic, divisor, place of eps and form of the gain is, in float32."""
-    apart: list[tuple[float, Switches, Form]] = []
-    for function in functions(norm):
-        for state in _state(calls, norm, [function]):
-            apart += [(_apart(state.root(), seen[form]), function, form) for form in seen]
-    return apart
-
-
-def nearest(calls: Sequence[Call], norm: Norm) -> float:
-    """How far the outputs are from the nearest function of a norm: about a rounding if it is it."""
-    return min(distance for distance, *_ in _apart_functions(calls, norm, _seen(calls)))
-
-
-def _states(
-    calls: Sequence[Call],
-    norm: Norm,
-    kept: Sequence[tuple[Switches, Form]],
-    *,
-    narrow: bool,
-) -> list[Shared]:
-    """All roots of plans that compute one of the functions."""
-    chosen = {(f["statistic"], f["divisor"], f["eps_place"]) for f, _ in kept}
-    made = [
-        {**statistic, **root}
-        for statistic, root in itertools.product(
-            statistics(norm, narrow=narrow), roots(narrow=narrow)
+        Parameters
+        ----------
+        narrow
+            Whether outputs are narrower than float32: then orders of summation do not show.
+        output
+            The format of the outputs.
+        """
+        limit = self.smallest_distance + NEAR
+        kept = [(function, form) for away, function, form in self._distances if away <= limit]
+        ends = outputs(self.norm, narrow=narrow, bias=self._biased, format=output)
+        found: dict[bytes, Match] = {}
+        for stage, form, likely in self._likely_ends(self._nearest(kept, narrow=narrow), ends):
+            for end in likely:
+                plans = self._plans(stage.switches, form, end)
+                if not plans:
+                    continue
+                answer = [
+                    bits(Emulation(plans[0], call.inputs).finish(values))
+                    for call, values in zip(self.calls, stage.values, strict=True)
+                ]
+                key = b"".join(part.tobytes() for part in answer)
+                earlier = found.get(key) or Match(self.calls, (), self._share(answer))
+                found[key] = Match(self.calls, earlier.plans + plans, earlier.share)
+        best = sorted(
+            (
+                Match(
+                    self.calls, tuple(sorted(dict.fromkeys(one.plans), key=departures)), one.share
+                )
+                for one in found.values()
+            ),
+            key=lambda match: match.rank,
         )
-        if (statistic["statistic"], statistic["divisor"], root["eps_place"]) in chosen
-    ]
-    return _state(calls, norm, made)
+        climbs = [self._climb(one) for one in best[:CLIMBED] if HOPE < best[0].share < 1]
+        return sorted([*climbs, *best], key=lambda match: match.rank)
+
+    @property
+    def smallest_distance(self) -> float:
+        """How far the nearest function of the norm is: about a rounding where it was computed."""
+        return min(distance for distance, *_ in self._distances)
+
+    @cached_property
+    def _distances(self) -> list[tuple[float, Switches, Form]]:
+        """How far each statistic, divisor, place of eps and form of the gain is, in float32."""
+        return [
+            (_distance(stage.root(), observed), function, form)
+            for function in functions(self.norm)
+            for stage in self._stages([function])
+            for form, observed in self._observed.items()
+        ]
+
+    def _climb(self, best: Match) -> Match:
+        """The best that can be reached by changing one switch after another."""
+        while best.share < 1:
+            neighbours = []
+            for switch, value in steps_from(best.plans[0]):
+                other = plan(self.norm, **{**best.plans[0].switches, switch: value})
+                if other is not None:
+                    share = self._share(_outputs(other, self.calls))
+                    neighbours.append(Match(self.calls, (other,), share))
+            top = min(neighbours, key=lambda match: match.rank)
+            if top.share <= best.share:
+                break
+            best = top
+        return best
+
+    def _plans(self, known: Iterable[Switches], form: Form, end: Switches) -> tuple[Plan, ...]:
+        gain, bias = form
+        if end["bias"] != bias:
+            return ()
+        plans = (plan(self.norm, **switches, **end, gain=gain) for switches in known)
+        return tuple(one for one in plans if one is not None)
+
+    def _share(self, answer: Sequence[NDArray[np.int64]]) -> float:
+        pairs = zip(self.calls, answer, strict=True)
+        equal = sum(int(np.count_nonzero(call.bits == part)) for call, part in pairs)
+        return equal / max(sum(call.y.size for call in self.calls), 1)
+
+    # The stages -----------------------------------------------------------------------------------
+
+    def _stages(self, wanted: Iterable[Switches]) -> list[Stage]:
+        """Statistic and roots of plans, those that are equal once."""
+        statistics: dict[Any, Stage] = {}
+        equal: dict[bytes, Stage] = {}
+        for switches in wanted:
+            candidate = plan(self.norm, **switches)
+            if candidate is None:
+                continue
+            runs = [Emulation(candidate, call.inputs) for call in self.calls]
+            # Equal operations in equal formats and one order share a statistic.
+            key = tuple((run.program.statistic, _formats(run), run.order.name) for run in runs)
+            if key not in statistics:
+                values = [run.statistic() for run in runs]
+                # Formats that later stages compute in keep equal numbers apart.
+                parts = [" ".join(switches[name] for name in LATER_FORMATS).encode()]
+                parts += [bytes(EPS_PLACES[switches["eps_place"]].in_sum)]
+                parts += [_bytes(part, "ms", "m", "s") for part in values]
+                statistics[key] = equal.setdefault(b" ".join(parts), Stage(values))
+            stage = statistics[key]
+            later = "/".join(switches[name] for name in OF_ROOT)
+            one = f"{id(stage)} {later}".encode()
+            if one not in equal:
+                rooted = [run.root(part) for run, part in zip(runs, stage.values, strict=True)]
+                parts = [str(switches["inverse"] == "divide").encode()]
+                parts += [switches["compute_format"].encode()]
+                parts += [part["r"].astype(np.float64).tobytes() for part in rooted]
+                parts += [_bytes(part, "m", "s") for part in rooted]
+                equal[one] = equal.setdefault(b" ".join(parts), Stage(rooted))
+            equal[one].switches.append(switches)
+        # Of a statistic alone no plan is known.
+        return list({id(stage): stage for stage in equal.values() if stage.switches}.values())
+
+    def _nearest(
+        self, kept: Sequence[tuple[Switches, Form]], *, narrow: bool
+    ) -> list[tuple[Stage, Form]]:
+        """The roots of plans of these functions that come nearest to those observed."""
+        names = ("statistic", "divisor", "eps_place")
+        chosen = {tuple(function[name] for name in names) for function, _ in kept}
+        pairs = itertools.product(statistics(self.norm, narrow=narrow), roots(narrow=narrow))
+        wanted = ({**statistic, **root} for statistic, root in pairs)
+        stages = self._stages(one for one in wanted if tuple(one[name] for name in names) in chosen)
+        forms = dict.fromkeys(form for _, form in kept)
+        scored = [
+            (_distance(stage.root(), self._observed[form]), place, form)
+            for place, stage in enumerate(stages)
+            for form in forms
+        ]
+        return [(stages[place], form) for _, place, form in sorted(scored)[:NEAREST]]
+
+    def _likely_ends(
+        self, near: Sequence[tuple[Stage, Form]], ends: Sequence[Switches]
+    ) -> list[tuple[Stage, Form, list[Switches]]]:
+        """Those of the roots that give most outputs of a few rows, with the ways out that do.
+
+        The first roots are near enough to the true one to tell which ways out are worth a try.
+        """
+        call = max(self.calls, key=lambda one: one.inputs.x.shape[-1])
+        place = self.calls.index(call)
+        rows = slice(None, None, max(1, len(call.y) // SAMPLE))
+        inputs = call.inputs.take(rows)
+        expected = call.bits[rows]
+
+        def equal(stage: Stage, form: Form, end: Switches) -> int:
+            plans = self._plans(stage.switches[:1], form, end)
+            if not plans:
+                return -1
+            # A variable has one row for all, or a row each.
+            values = {
+                name: part if len(part) == 1 else part[rows]
+                for name, part in stage.values[place].items()
+            }
+            output = bits(Emulation(plans[0], inputs).finish(values))
+            return int(np.count_nonzero(output == expected))
+
+        tried = [max(equal(stage, form, end) for stage, form in near[:FIRST]) for end in ends]
+        worth = [end for count, end in zip(tried, ends, strict=True) if count >= WORTH * max(tried)]
+        scored = [
+            (-max((equal(stage, form, end) for end in worth), default=0), order)
+            for order, (stage, form) in enumerate(near)
+        ]
+        return [(*near[order], worth) for _, order in sorted(scored)[:KEPT]]
 
 
-def _state(calls: Sequence[Call], norm: Norm, wanted: Iterable[Switches]) -> list[Shared]:
-    """Statistic and roots of plans, those that are equal held once."""
-    statistics: dict[Any, Shared] = {}
-    held: dict[bytes, Shared] = {}
-    known: dict[bytes, Shared] = {}
-    for switches in wanted:
-        made = plan(norm, **switches)
-        if made is None:
-            continue
-        runs = [Emulation(made, call.inputs) for call in calls]
-        # Equal operations in equal formats and one order share a statistic.
-        key = tuple((run.program.statistic, run.program.order, _formats(run)) for run in runs)
-        if key not in statistics:
-            values = [run.statistic() for run in runs]
-            # Formats that later stages compute in keep equal numbers apart.
-            parts = [" ".join(switches[name] for name in LATER_FORMATS).encode()]
-            parts += [bytes(EPS_PLACES[switches["eps_place"]].in_sum)]
-            parts += [_bytes(part, "ms", "m", "s") for part in values]
-            statistics[key] = held.setdefault(b" ".join(parts), Shared(values))
-        state = statistics[key]
-        one = f"{id(state)} {'/'.join(switches[name] for name in OF_ROOT)}".encode()
-        if one not in known:
-            rooted = [run.root(part) for run, part in zip(runs, state.values, strict=True)]
-            parts = [str(switches["inverse"] == "divide").encode()]
-            parts += [switches["compute_format"].encode()]
-            parts += [part["r"].astype(np.float64).tobytes() for part in rooted]
-            parts += [_bytes(part, "m", "s") for part in rooted]
-            same = b" ".join(parts)
-            known[one] = known.setdefault(same, Shared(rooted))
-        known[one].switches.append(switches)
-    return list({id(state): state for state in known.values()}.values())
+def _outputs(plan: Plan, calls: Sequence[KernelAnswer]) -> list[NDArray[np.int64]]:
+    return [bits(Emulation(plan, call.inputs).output()) for call in calls]
 
 
-LATER_FORMATS = ("compute_format", "sum_format", "reciprocal_format")
-OF_ROOT = ("eps_place", "eps_format", "inverse", "reciprocal_format")
-"""Switches of the root alone."""
-
-
-def _formats(run: Emulation) -> tuple[Format, ...]:
+def _formats(run: Emulation) -> tuple[Any, ...]:
     return tuple(run.formats[op.kind] for op in run.program.statistic if op.kind != EXACT)
 
 
@@ -336,58 +338,30 @@ def _bytes(values: Variables, *names: str) -> bytes:
     return b"".join(values[name].tobytes() for name in names if name in values)
 
 
-def _nearest(
-    states: Sequence[Shared], kept: Sequence[tuple[Switches, Form]], seen: dict[Form, Floats]
-) -> list[tuple[Shared, Form]]:
-    """The roots that come nearest to those seen, each with a form of the gain."""
-    forms = dict.fromkeys(form for _, form in kept)
-    scored = [
-        (_apart(state.root(), seen[form]), place, form)
-        for place, state in enumerate(states)
-        for form in forms
-    ]
-    return [(states[place], form) for _, place, form in sorted(scored)[:NEAREST]]
+# What outputs say of the root ---------------------------------------------------------------------
 
 
-def _likely(
-    calls: Sequence[Call],
-    norm: Norm,
-    near: Sequence[tuple[Shared, Form]],
-    ends: Sequence[Switches],
-) -> list[tuple[Shared, Form, list[Switches]]]:
-    """Those of the roots that give most outputs of a few rows, with the ways out that do.
-
-    The first roots are near enough to the true one to tell which ways out are worth a try.
-    """
-    call = max(calls, key=lambda one: one.inputs.x.shape[-1])
-    place = calls.index(call)
-    rows = slice(None, None, max(1, len(call.y) // SAMPLE))
-    inputs = call.inputs.take(rows)
-    asked = call.bits[rows]
-
-    def equal(state: Shared, form: Form, end: Switches) -> int:
-        plans = _plans(norm, Shared([], state.switches[:1]), form, end)
-        if not plans:
-            return -1
-        values = {name: _some(part, rows) for name, part in state.values[place].items()}
-        return int(np.count_nonzero(bits(Emulation(plans[0], inputs).finish(values)) == asked))
-
-    tried = [max(equal(state, form, end) for state, form in near[:FIRST]) for end in ends]
-    worth = [end for count, end in zip(tried, ends, strict=True) if count >= WORTH * max(tried)]
-    scored = [
-        (-max((equal(state, form, end) for end in worth), default=0), order)
-        for order, (state, form) in enumerate(near)
-    ]
-    return [(*near[order], worth) for _, order in sorted(scored)[:KEPT]]
+def least_squares_roots(calls: Sequence[KernelAnswer], gain: str, place: str) -> Floats:
+    """The root of each row by least squares over its outputs; NaN where it left the range."""
+    found = []
+    with np.errstate(all="ignore"):
+        for call in calls:
+            inputs, y = call.inputs, call.y
+            g: Floats = np.ones(1)
+            if inputs.weight is not None and gain != "ignored":
+                g = inputs.weight.astype(np.float64) + (gain == "one_plus")
+            if inputs.bias is not None:
+                bias = inputs.bias.astype(np.float64)
+                y = y - (bias if place == "after_gain" else bias * g)
+            z = deviations(inputs) * g
+            found.append(np.sum(y * z, -1) / np.sum(z * z, -1))
+    return np.concatenate(found)
 
 
-def _some(part: NDArray[Any], rows: slice) -> NDArray[Any]:
-    """Some rows of what has one row for all, or a row each."""
-    return part if len(part) == 1 else part[rows]
-
-
-def _share(calls: Sequence[Call], answer: Sequence[NDArray[np.int64]]) -> float:
-    equal = sum(
-        int(np.count_nonzero(call.bits == part)) for call, part in zip(calls, answer, strict=True)
-    )
-    return equal / max(sum(call.y.size for call in calls), 1)
+def _distance(root: Floats, observed: Floats) -> float:
+    """How far roots are from those observed, relative, in the mean of rows; 1 each at most."""
+    with np.errstate(all="ignore"):
+        larger = np.maximum(np.abs(root), np.abs(observed))
+        distances = np.minimum(np.abs(root - observed) / larger, 1.0)
+    lost, unseen = (~np.isfinite(values) | (values == 0) for values in (root, observed))
+    return float(np.mean(np.where(lost | unseen, 1.0 * (lost != unseen), distances)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.exceptions import whole
+from precision_lab.exceptions import check_integer
 from precision_lab.inputs.draws import Draws
 from precision_lab.table import Table
 
@@ -50,8 +50,8 @@ def make_bias(bias: Vector | str, *, hidden: int, seed: int) -> Floats | None:
 
 
 def _vector(row: Vector, hidden: int, seed: int) -> Floats | None:
-    draws = Draws(whole("seed", seed, 0, 2**64 - 1))
-    return row.make(draws, whole("hidden", hidden, 1, 2**27))
+    draws = Draws(check_integer("seed", seed, 0, 2**64 - 1))
+    return row.make(draws, check_integer("hidden", hidden, 1, 2**27))
 
 
 def _powers(draws: Draws, hidden: int) -> Floats:

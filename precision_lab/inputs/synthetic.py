@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.exceptions import InputError, unknown, whole
+from precision_lab.exceptions import InputError, check_integer, unknown
 from precision_lab.inputs.draws import Draws, exponential, tree_sum
 from precision_lab.norm import check_eps
 from precision_lab.numbers import Format, formats
@@ -138,9 +138,9 @@ def make_inputs(
     """
     row = families.find(family)
     request = FamilyRequest(
-        draws=Draws(whole("seed", seed, 0, 2**64 - 1)),
-        rows=whole("rows", rows, 0, MOST),
-        hidden=whole("hidden", hidden, 1, MOST),
+        draws=Draws(check_integer("seed", seed, 0, 2**64 - 1)),
+        rows=check_integer("rows", rows, 0, MOST),
+        hidden=check_integer("hidden", hidden, 1, MOST),
         format=formats.find("float32" if format is None else format),
         eps=check_eps(eps),
     )

@@ -35,16 +35,18 @@ class Declared:
     note: str = ""
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def limits(self) -> tuple[str, ...]:
         """The limits, a few words each, as a verdict lists what is not supported."""
-        said = []
-        if self.hidden is not None:
-            said.append(f"hidden sizes other than {self.hidden} (fixed in it)")
-        if self.eps is not None:
-            said.append(f"eps other than {self.eps:g} (fixed in it)")
-        if self.format:
-            said.append(f"formats of x other than {self.format} (fixed in it)")
-        return tuple(said)
+        fixed = {
+            "hidden sizes": self.hidden,
+            "eps": None if self.eps is None else f"{self.eps:g}",
+            "formats of x": self.format or None,
+        }
+        return tuple(
+            f"{what} other than {value} (fixed in it)"
+            for what, value in fixed.items()
+            if value is not None
+        )
 
     def takes(
         self,
@@ -85,19 +87,7 @@ NOTHING = Declared()
 
 @dataclass(frozen=True, kw_only=True)
 class Adapted:
-    """Something that is no kernel, made one.
-
-    Parameters
-    ----------
-    function
-        Called as ``function(x, weight, bias, eps)``.
-    framework
-        Whose arrays it takes.
-    norm
-        What it computes, "" if that is not known.
-    declared
-        What is fixed in it.
-    """
+    """Something that is no kernel, made one; `norm` is "" if it is not known."""
 
     function: Callable[..., Any]
     framework: str

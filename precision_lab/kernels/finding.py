@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from precision_lab import canonical_json as canonical
-from precision_lab.exceptions import InputError
+from precision_lab.exceptions import InputError, check_name
 from precision_lab.kernels.declared import Adapted
 from precision_lab.kernels.kernel import (
     DEVICES,
@@ -33,9 +33,10 @@ from precision_lab.processes import digest, load
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LONGEST_NAME = 80
+    from precision_lab.plan import Plan
+
 # Kernels that are callables of this process, by what stands for them in a case.
-_here: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
+_local_kernels: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
 _count = itertools.count(1)
 
 
@@ -85,20 +86,27 @@ def find_kernel(
     if isinstance(kernel, Kernel):
         return kernel
     _check(kernel, framework, device, weight_offset)
-    if norm:
-        norm = norms.find(norm).name
+    norm = norms.find(norm).name if norm else ""
+    fields: dict[str, Any]
     if isinstance(kernel, str) and kernel in plans:
         if framework != "numpy":
             raise InputError(f"{kernel} is a plan, which takes NumPy's arrays, not {framework}'s")
-        return _plan(kernel, name=name, norm=norm)
-    if isinstance(kernel, str) and kernel.endswith(".onnx"):
+        fields = _plan_fields(plans[kernel], norm)
+    elif isinstance(kernel, str) and kernel.endswith(".onnx"):
         if device != "cpu" or module:
             raise InputError(f"{kernel} is an ONNX model, which runs as a whole, on the cpu")
-        return _model(kernel, name=name, norm=norm, offset=weight_offset, folder=folder)
-    return _function(
-        kernel, name=name, framework=framework, device=device, norm=norm, offset=weight_offset,
-        module=module, folder=folder,
-    )  # fmt: skip
+        fields = _model_fields(Path(folder or Path(), kernel).resolve(), norm, weight_offset)
+    else:
+        if isinstance(kernel, str) and not module:
+            kernel, _, module = kernel.partition("#")
+        fields = _function_fields(
+            kernel, framework=framework, device=device, norm=norm, offset=weight_offset,
+            module=module, folder=folder,
+        )  # fmt: skip
+    found = Kernel(**{**fields, "name": check_name(name or fields["name"])})
+    if found.lives_here:
+        _local_kernels[found.where] = found
+    return found
 
 
 def _check(kernel: object, framework: str, device: str, offset: float) -> None:
@@ -114,26 +122,17 @@ def _check(kernel: object, framework: str, device: str, offset: float) -> None:
         raise InputError(f"{kernel!r} names no function, for it has a null byte")
 
 
-def _function(
-    kernel: Callable[..., Any] | str,
-    *,
-    name: str,
-    framework: str,
-    device: str,
-    norm: str,
-    offset: float,
-    module: str,
-    folder: Path | None,
-) -> Kernel:
-    """A function, a module or what makes one, of this process or found by name."""
+def _function_fields(
+    kernel: Callable[..., Any] | str, *, framework: str, device: str, norm: str, offset: float,
+    module: str, folder: Path | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Of a function, a module or what makes one, of this process or found by name."""
     if framework == "onnx":
         raise InputError(f"the framework onnx is a model's, and {kernel!r} is no file.onnx")
-    if isinstance(kernel, str) and not module:
-        kernel, _, module = kernel.partition("#")
-    # First, so that what is missing is told before a file that needs it fails to be imported.
+    # First: what is missing is reported before a file that needs it fails to be imported.
     version = bridge.version(device) if framework == "torch" else ""
-    told = _written(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
-    function, source = told.pop("function"), told.pop("source")
+    fields = _imported(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
+    function, source, where = fields["function"], fields["source"], fields["where"]
     adapted = torch_modules.adapt(
         function, source, part=module, device=device, weight_offset=offset
     )
@@ -145,30 +144,24 @@ def _function(
     elif framework != adapted.framework:
         version = bridge.version(device)
     part = f"#{module}" if module else ""
-    own = told.pop("name") + part + (" on cuda" if device == "cuda" else "")
-    where = told.pop("where")
-    found = Kernel(
-        name=_checked(name or own),
-        source=source + part,
-        where=where if where.startswith(HERE) else where + part,
-        framework=adapted.framework,
-        device=device,
-        version=version,
-        norm=_one_norm(norm, adapted.norm, source),
-        weight_offset=float(offset),
-        declared=adapted.declared,
-        function=in_any_layout(adapted.function)
-        if adapted.framework == "torch"
-        else adapted.function,
-        **told,
-    )
-    if found.lives_here:
-        _here[found.where] = found
-    return found
+    is_torch = adapted.framework == "torch"
+    return {
+        "name": fields["name"] + part + (" on cuda" if device == "cuda" else ""),
+        "source": source + part,
+        "where": where if where.startswith(HERE) else where + part,
+        "digest": fields["digest"],
+        "framework": adapted.framework,
+        "device": device,
+        "version": version,
+        "norm": _one_norm(norm, adapted.norm, source),
+        "weight_offset": float(offset),
+        "declared": adapted.declared,
+        "function": in_any_layout(adapted.function) if is_torch else adapted.function,
+    }
 
 
-def found_again(where: str, record: dict[str, Any]) -> Kernel:
-    """The kernel that a case tells of, perhaps in another process.
+def recover_kernel(where: str, record: dict[str, Any]) -> Kernel:
+    """The kernel that a case describes, perhaps in another process.
 
     Parameters
     ----------
@@ -181,18 +174,12 @@ def found_again(where: str, record: dict[str, Any]) -> Kernel:
         As for `find_kernel`; or it is another by now.
     """
     if where.startswith(HERE):
-        here = _here.get(where)
+        here = _local_kernels.get(where)
         if here is None:
             raise InputError(f"the kernel {record['name']} lived in another process, which is gone")
         return here
-    found = find_kernel(
-        where,
-        name=record["name"],
-        framework=record["framework"],
-        device=record["device"],
-        norm=record.get("norm", ""),
-        weight_offset=record.get("weight_offset", 0.0),
-    )
+    results = ("source", "version", "digest")
+    found = find_kernel(where, **{key: record[key] for key in record if key not in results})
     if found.record != dict(record):
         raise InputError(
             f"the kernel {found.name} ({found.source}) is not what it was when the sweep began: "
@@ -201,60 +188,42 @@ def found_again(where: str, record: dict[str, Any]) -> Kernel:
     return found
 
 
-def _one_norm(asked: str, own: str, source: str) -> str:
-    if asked and own and asked != own:
-        raise InputError(f"{source} computes the norm {own!r}, not {asked!r}")
-    return asked or own
+def _one_norm(wanted: str, computed: str, source: str) -> str:
+    if wanted and computed and wanted != computed:
+        raise InputError(f"{source} computes the norm {computed!r}, not {wanted!r}")
+    return wanted or computed
 
 
-def _model(kernel: str, *, name: str, norm: str, offset: float, folder: Path | None) -> Kernel:
-    """The norm that an ONNX file holds."""
-    path = Path(folder or Path(), kernel).resolve()
+def _model_fields(path: Path, norm: str, offset: float) -> dict[str, Any]:
+    """Of the norm that an ONNX file holds."""
     model = onnx_kernels.adapt(path, weight_offset=offset)
-    return Kernel(
-        name=_checked(name or path.stem),
-        source=path.name,
-        where=str(path),
-        framework=model.framework,
-        version=onnx_kernels.version(),
-        digest=_digest(path, ""),
-        norm=_one_norm(norm, model.norm, path.name),
-        weight_offset=float(offset),
-        declared=model.declared,
-        function=model.function,
-    )
+    return {
+        "name": path.stem,
+        "source": path.name,
+        "where": str(path),
+        "framework": model.framework,
+        "version": onnx_kernels.version(),
+        "digest": _digest(path, ""),
+        "norm": _one_norm(norm, model.norm, path.name),
+        "weight_offset": float(offset),
+        "declared": model.declared,
+        "function": model.function,
+    }
 
 
-def _checked(name: str) -> str:
-    if len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise InputError(f"{name!r} is no name: give up to {LONGEST_NAME} printable characters")
-    return name
-
-
-def _written(where: str, folder: Path | None) -> dict[str, Any]:
+def _imported(where: str, folder: Path | None) -> dict[str, Any]:
     """A function of a file or a module."""
     place, _, name = where.rpartition(":")
     if place.endswith(".py"):
         path = Path(folder or Path(), place).resolve()
-        found = f"{path}:{name}"
-        function = load(found)
-        return {
-            "name": name,
-            "source": f"{path.name}:{name}",
-            "where": found,
-            "digest": digest(path),
-            "function": function,
-        }
-    function = load(where, folder=folder)
-    module = sys.modules[place]
-    file = getattr(module, "__file__", None)
-    return {
-        "name": name,
-        "source": where,
-        "where": where,
-        "digest": _digest(Path(file) if file else None, f"{place} {_version(place)}"),
-        "function": function,
-    }
+        where = f"{path}:{name}"
+        function = load(where)
+        source, code = f"{path.name}:{name}", digest(path)
+    else:
+        function = load(where, folder=folder)
+        file = getattr(sys.modules[place], "__file__", None)
+        source, code = where, _digest(Path(file) if file else None, f"{place} {_version(place)}")
+    return {"name": name, "source": source, "where": where, "digest": code, "function": function}
 
 
 def _digest(file: Path | None, text: str) -> str:
@@ -281,29 +250,26 @@ def _callable(function: Callable[..., Any]) -> dict[str, Any]:
     """A callable as a kernel of this process."""
     name = str(getattr(function, "__name__", type(function).__name__))
     code = getattr(function, "__code__", None)
-    told = b"" if code is None else code.co_code + repr(code.co_names).encode()
+    text = b"" if code is None else code.co_code + repr(code.co_names).encode()
     return {
         "name": name,
         "source": f"{getattr(function, '__module__', type(function).__module__)}:{name}",
         "where": f"{HERE}{next(_count)}",
-        "digest": hashlib.sha256(told).hexdigest(),
+        "digest": hashlib.sha256(text).hexdigest(),
         "function": function,
     }
 
 
-def _plan(row: str, *, name: str, norm: str) -> Kernel:
-    plan = plans[row]
-    own = plan.norm_for(norm or None).name
+def _plan_fields(plan: Plan, norm: str) -> dict[str, Any]:
+    computed = plan.norm_for(norm or None).name
 
     def function(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-        return emulate(x, weight, bias, eps=eps, plan=plan, norm=own)
+        return emulate(x, weight, bias, eps=eps, plan=plan, norm=computed)
 
-    return Kernel(
-        name=_checked(name or plan.name),
-        source=plan.name,
-        where=plan.name,
-        digest=canonical.digest({"norm": plan.norm, **plan.switches}),
-        norm=own,
-        weight_offset=1.0 if plan.gain == "one_plus" else 0.0,
-        function=function,
-    )
+    return {
+        **dict.fromkeys(("name", "source", "where"), plan.name),
+        "digest": canonical.digest({"norm": plan.norm, **plan.switches}),
+        "norm": computed,
+        "weight_offset": 1.0 if plan.gain == "one_plus" else 0.0,
+        "function": function,
+    }

@@ -27,23 +27,11 @@ MEASURED = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Installed:
-    """A library's norm.
+class InstalledNorm:
+    """A library's norm, ``"rms"`` or ``"layer"``, in the formats of x that it takes.
 
-    Parameters
-    ----------
-    name
-        The library and its function or class.
-    package
-        What must be installed.
-    norm
-        ``"rms"`` or ``"layer"``.
-    make
-        Imports the library and gives kernel(x, weight, bias, eps) -> y on arrays.
-    weight_offset
-        What it adds to the weight.
-    formats
-        Those of x that it takes.
+    `name` is the library's and its function's or class's, and `package` what must be installed.
+    `make` imports the library and gives kernel(x, weight, bias, eps) -> y on arrays.
     """
 
     name: str
@@ -63,11 +51,11 @@ def _functional(name: str) -> Callable[[], Function]:
         function = getattr(torch.nn.functional, name)
 
         def kernel(x: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
-            def called(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+            def norm_of_tensors(x: Any, weight: Any, bias: Any, eps: float) -> Any:
                 more = () if name == "rms_norm" else (bias,)
                 return function(x, x.shape[-1:], weight, *more, eps=eps)
 
-            return bridge.array(bridge.call(called, [x, weight, bias], eps, "cpu"))
+            return bridge.array(bridge.call(norm_of_tensors, [x, weight, bias], eps, "cpu"))
 
         return kernel
 
@@ -80,17 +68,17 @@ def _module(path: str, kind: str, *, offset: float = 0.0) -> Callable[[], Functi
     def make() -> Function:
         import torch
 
-        built = getattr(importlib.import_module(path), kind)
+        kind_of_norm = getattr(importlib.import_module(path), kind)
 
         def kernel(x: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
-            def called(x: Any, weight: Any, _bias: Any, eps: float) -> Any:
-                module = built(x.shape[-1], eps=eps)
+            def norm_of_tensors(x: Any, weight: Any, _bias: Any, eps: float) -> Any:
+                module = kind_of_norm(x.shape[-1], eps=eps)
                 if weight is None:
                     weight = torch.full(x.shape[-1:], 1.0 - offset, dtype=x.dtype)
                 module.weight.data = weight
                 return module(x)
 
-            return bridge.array(bridge.call(called, [x, weight, bias], eps, "cpu"))
+            return bridge.array(bridge.call(norm_of_tensors, [x, weight, bias], eps, "cpu"))
 
         return kernel
 
@@ -128,10 +116,10 @@ def _onnx(operator: str) -> Callable[[], Function]:
         importlib.import_module("onnxruntime")
 
         def kernel(x: Array, weight: Array | None, bias: Array | None, eps: float) -> Any:
-            given = {"x": x, "weight": np.ones(x.shape[-1:], x.dtype) if weight is None else weight}
+            feeds = {"x": x, "weight": np.ones(x.shape[-1:], x.dtype) if weight is None else weight}
             if bias is not None:
-                given["bias"] = bias
-            return _session(operator, x.dtype.name, eps, len(given)).run(None, given)[0]
+                feeds["bias"] = bias
+            return _session(operator, x.dtype.name, eps, len(feeds)).run(None, feeds)[0]
 
         return kernel
 
@@ -160,9 +148,9 @@ def _flax(kind: str) -> Callable[[], Function]:
     return make
 
 
-def _transformers(model: str, kind: str, *, offset: float = 0.0) -> Installed:
+def _transformers(model: str, kind: str, *, offset: float = 0.0) -> InstalledNorm:
     path = f"transformers.models.{model}.modeling_{model}"
-    return Installed(
+    return InstalledNorm(
         name=f"transformers {kind}",
         package="transformers",
         norm="rms",
@@ -171,11 +159,13 @@ def _transformers(model: str, kind: str, *, offset: float = 0.0) -> Installed:
     )
 
 
-installed: Table[Installed] = Table(
+installed: Table[InstalledNorm] = Table(
     "installed norm",
     [
-        Installed(name="torch rms_norm", package="torch", norm="rms", make=_functional("rms_norm")),
-        Installed(
+        InstalledNorm(
+            name="torch rms_norm", package="torch", norm="rms", make=_functional("rms_norm")
+        ),
+        InstalledNorm(
             name="torch layer_norm", package="torch", norm="layer", make=_functional("layer_norm")
         ),
         _transformers("llama", "LlamaRMSNorm"),
@@ -184,18 +174,18 @@ installed: Table[Installed] = Table(
         _transformers("gemma3n", "Gemma3nRMSNorm"),
         _transformers("olmo2", "Olmo2RMSNorm"),
         _transformers("qwen3", "Qwen3RMSNorm"),
-        Installed(
+        InstalledNorm(
             name="onnxruntime RMSNormalization", package="onnxruntime", norm="rms",
             make=_onnx("RMSNormalization"), formats=("float32", "float16"),
         ),
-        Installed(
+        InstalledNorm(
             name="onnxruntime LayerNormalization", package="onnxruntime", norm="layer",
             make=_onnx("LayerNormalization"), formats=("float32", "float16"),
         ),
-        Installed(
+        InstalledNorm(
             name="flax RMSNorm", package="flax", norm="rms", make=_flax("RMSNorm")
         ),
-        Installed(
+        InstalledNorm(
             name="flax LayerNorm", package="flax", norm="layer", make=_flax("LayerNorm")
         ),
     ],

@@ -18,7 +18,13 @@ from precision_lab.kernels.runner import attempt, run
 from precision_lab.kernels.torch import tensors as bridge
 from precision_lab.kernels.torch.layouts import LayoutError
 from precision_lab.numbers import format_of
-from precision_lab.processes import RefusedError, findable, guarded, refuse_changes, said
+from precision_lab.processes import (
+    RefusedError,
+    describe_error,
+    guard_call,
+    import_folder,
+    refuse_changes,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,8 +55,7 @@ class Kernel:
     where
         As what it is found again, on this machine; "" for a callable of this process alone.
     framework
-        ``numpy`` or ``torch``: whose arrays it takes and gives; ``onnx`` is a model, which takes
-        and gives NumPy's.
+        Whose arrays it takes and gives, ``numpy`` or ``torch``; ``onnx`` is a model, of NumPy's.
     device
         ``cpu`` or ``cuda``.
     version
@@ -84,17 +89,9 @@ class Kernel:
     @property
     def record(self) -> dict[str, Any]:
         """What its numbers depend on, as plain data: where a file lies is no part of it."""
-        told = {
-            "name": self.name,
-            "source": self.source,
-            "framework": self.framework,
-            "device": self.device,
-            "version": self.version,
-            "digest": self.digest,
-        }
-        if self.norm:
-            told["norm"] = self.norm
-        return {**told, "weight_offset": self.weight_offset} if self.weight_offset else told
+        names = ("name", "source", "framework", "device", "version", "digest")
+        optional = (name for name in ("norm", "weight_offset") if getattr(self, name))
+        return {name: getattr(self, name) for name in (*names, *optional)}
 
     @property
     def lives_here(self) -> bool:
@@ -114,10 +111,10 @@ class Kernel:
         There has to be a type for arrays of the formats where it runs, and nothing else may be
         fixed in it.
         """
-        types = filter(None, (format, weight_format))
-        return self.declared.takes(
+        stored = self.framework != "torch" or {format, weight_format} <= {"", *bridge.STORAGE}
+        return stored and self.declared.takes(
             format=format, weight_format=weight_format, hidden=hidden, eps=eps
-        ) and (self.framework != "torch" or all(name in bridge.HELD for name in types))
+        )
 
     def run(self, inputs: Inputs, claim: Claim) -> Outcome:
         """Call it once, and note what it did beside computing: none of it is an error."""
@@ -125,7 +122,7 @@ class Kernel:
 
     def _apply(self, *arguments: Any) -> Any:
         """What the function gives for arrays, in its own framework; what it raises is raised."""
-        with findable(self.where.rpartition(":")[0]) if self.where else nullcontext():
+        with import_folder(self.where.rpartition(":")[0]) if self.where else nullcontext():
             if self.framework == "torch":
                 *arrays, eps = arguments
                 return bridge.call(self.function, arrays, eps, self.device)
@@ -133,12 +130,12 @@ class Kernel:
 
     def apply_to_arrays(self, *arguments: Any) -> Any:
         """The same, a tensor seen as an array."""
-        given = self._apply(*arguments)
+        value = self._apply(*arguments)
         if self.framework == "torch":
-            if isinstance(given, Mapping) and "y" in given:
-                given = given["y"]
-            return bridge.array(given) if bridge.is_tensor(given) else given
-        return given
+            if isinstance(value, Mapping) and "y" in value:
+                value = value["y"]
+            return bridge.array(value) if bridge.is_tensor(value) else value
+        return value
 
     def __call__(
         self,
@@ -171,50 +168,46 @@ class Kernel:
         doing = f"the kernel {self.name} ({self.source})"
         tried = attempt(self._apply, x, weight, bias, float(eps), printed=sys.stderr)
         try:
-            with guarded(doing):
-                given = tried.result()
+            with guard_call(doing):
+                value = tried.result()
         except RefusedError as error:
             if isinstance(error.__cause__, LayoutError):
                 raise LayoutError(f"{doing}: {error.__cause__}") from error
             raise InputError(f"{doing} raised {error}{_hint(self.function, error)}") from error
         # The cases after this one are not to suffer for it.
         refuse_changes(doing, tried.changes)
-        y = self._array(given, doing)
+        y = self._array(value, doing)
         if y.shape != x.shape:
             raise InputError(f"{doing} gave the shape {y.shape} for x of shape {x.shape}")
         return y
 
-    def _array(self, given: Any, doing: str) -> NDArray[Any]:
+    def _array(self, value: Any, doing: str) -> NDArray[Any]:
         """What the function gave as an array of a format's type."""
-        if isinstance(given, Mapping):
-            if "y" not in given:
-                keys = ", ".join(map(repr, list(given)[:5])) or "nothing"
+        if isinstance(value, Mapping):
+            if "y" not in value:
+                keys = ", ".join(map(repr, list(value)[:5])) or "nothing"
                 raise InputError(f"{doing} gave a dict without 'y': it has {keys}")
-            given = given["y"]
-        wanted = "a tensor" if self.framework == "torch" else "an array"
-        if self.framework == "torch":
-            fits = bridge.is_tensor(given)
-        else:
-            fits = isinstance(given, np.ndarray)
-        if not fits:
-            kind = type(given)
-            told = "None" if given is None else f"{kind.__module__}.{kind.__qualname__}"
-            advice = "declare its framework torch" if told == "torch.Tensor" else "give y"
+            value = value["y"]
+        is_torch = self.framework == "torch"
+        if not (bridge.is_tensor(value) if is_torch else isinstance(value, np.ndarray)):
+            kind = type(value)
+            name = "None" if value is None else f"{kind.__module__}.{kind.__qualname__}"
+            advice = "declare its framework torch" if name == "torch.Tensor" else "give y"
             raise InputError(
-                f"{doing} gave {told.removeprefix('builtins.')}, not {wanted}: {advice}, or a dict "
-                "that has y"
+                f"{doing} gave {name.removeprefix('builtins.')}, not "
+                f"{'a tensor' if is_torch else 'an array'}: {advice}, or a dict that has y"
             )
-        if isinstance(given, np.ma.MaskedArray) and np.any(given.mask):
+        if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
             raise InputError(
-                f"{doing} gave an array of which {np.count_nonzero(given.mask)} elements are "
+                f"{doing} gave an array of which {np.count_nonzero(value.mask)} elements are "
                 "masked: give y.filled(nan), or its data"
             )
         try:
-            y = bridge.array(given) if self.framework == "torch" else np.asarray(given)
+            y = bridge.array(value) if is_torch else np.asarray(value)
             format_of(y)
         except Exception as error:
             # On an accelerator this is where its errors show.
-            text = str(error) if isinstance(error, InputError) else said(error)
+            text = str(error) if isinstance(error, InputError) else describe_error(error)
             raise InputError(f"{doing} gave what cannot be used: {text}") from error
         return y
 

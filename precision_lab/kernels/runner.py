@@ -9,13 +9,14 @@ import sys
 import traceback
 import warnings
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.numbers import formats
-from precision_lab.processes import kept_arithmetic
+from precision_lab.processes import restore_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,10 +42,10 @@ SHOWN = 80
 """Characters of what it printed that are told."""
 
 
-class _Kept(io.BytesIO):
+class _PrintedBytes(io.BytesIO):
     """What was printed, which outlives the file around it: a kernel may close that."""
 
-    shut = False
+    was_closed = False
 
     def close(self) -> None:
         """Keep what is there, and note it."""
@@ -57,42 +58,35 @@ class Attempt:
 
     Parameters
     ----------
-    given
-        What came back.
-    error
-        What was raised instead.
+    value, error
+        What it returned, or what it raised.
     streams
         What it did to the streams: a kind and a sentence each.
     changes
         What it changed of how this thread computes, and was put back.
     """
 
-    given: Any = None
+    value: Any = None
     error: BaseException | None = None
     streams: Sequence[tuple[str, str]] = ()
     changes: Sequence[Change] = ()
 
     def result(self) -> Any:
-        """What came back; or what was raised is raised."""
+        """The value, or the error is raised."""
         if self.error is not None:
             raise self.error
-        return self.given
+        return self.value
 
 
 def attempt(function: Callable[..., Any], *arguments: Any, printed: TextIO | None) -> Attempt:
-    """Call a function; afterwards streams, NumPy's error state and the processor are as before.
+    """Call a function, which prints to `printed`.
 
-    Parameters
-    ----------
-    function, *arguments
-        What is called, and with what.
-    printed
-        Where it prints to.
+    Afterwards streams, NumPy's error state and the processor are as before.
     """
     tried, errors = Attempt(), sys.stderr
-    with redirect_stdout(printed), np.errstate(all="ignore"), kept_arithmetic() as changes:
+    with redirect_stdout(printed), np.errstate(all="ignore"), restore_arithmetic() as changes:
         try:
-            tried.given = function(*arguments)
+            tried.value = function(*arguments)
         except BaseException as error:  # noqa: BLE001 - a kernel may raise anything
             tried.error = error
         tried.streams = _streams(printed, errors)
@@ -106,23 +100,24 @@ class Outcome:
 
     Parameters
     ----------
-    y
-        [rows, hidden], float64; None where there is none that can be judged.
     bits
-        y as it came, for comparisons bit for bit.
-    raised
-        The name of the error that it raised, or "".
-    message
-        The error's own words.
+        [rows, hidden] as it came, for comparisons bit for bit; None where nothing can be judged.
+    raised, message
+        The name of the error that it raised, or "", and the error's own words.
     findings
         What was wrong beside the numbers: a kind and a sentence each.
     """
 
-    y: NDArray[np.float64] | None = None
     bits: NDArray[Any] | None = None
     raised: str = ""
     message: str = ""
-    findings: tuple[tuple[str, str], ...] = field(default=())
+    findings: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def y(self) -> NDArray[np.float64] | None:
+        """The outputs in float64."""
+        with np.errstate(all="ignore"):
+            return None if self.bits is None else self.bits.astype(np.float64)
 
     @property
     def refused(self) -> bool:
@@ -135,35 +130,28 @@ def run(function: Callable[..., Any], inputs: Inputs, claim: Claim) -> Outcome:
 
     Whatever it raises, prints, or does to its arguments, to NumPy's error state and to the
     processor is noted; KeyboardInterrupt goes through.
-
-    Parameters
-    ----------
-    function
-        Called as ``function(x, weight, bias, eps)`` with arrays.
-    inputs, claim
-        What it is called with, and what it claims to give.
     """
-    given = [None if a is None else a.copy() for a in inputs.arguments()]
-    before = [None if a is None else a.tobytes() for a in given]
-    kept = _Kept()
-    printed = io.TextIOWrapper(kept, "utf-8", errors="replace", write_through=True)
+    arguments = [None if a is None else a.copy() for a in inputs.arguments()]
+    before = [None if a is None else a.tobytes() for a in arguments]
+    output = _PrintedBytes()
+    printed = io.TextIOWrapper(output, "utf-8", errors="replace", write_through=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tried = attempt(function, *given, inputs.eps, printed=printed)
-    beside = [change for change in tried.changes if change.kind == "error-state"]
+        tried = attempt(function, *arguments, inputs.eps, printed=printed)
+    # NumPy's error state comes first, and the processor last.
+    findings: list[tuple[str, str]] = list(tried.streams)
+    findings += [change for change in tried.changes if change.kind == "error-state"]
     processor = [change for change in tried.changes if change.kind != "error-state"]
-    findings: list[tuple[str, str]] = [*tried.streams, *beside]
     if (error := tried.error) is not None:
         if not isinstance(error, Exception | SystemExit):
             raise error
-        known = (*findings, *processor)
-        return Outcome(raised=type(error).__name__, message=_told(error), findings=known)
-    if text := kept.getvalue().decode(errors="replace"):
+        return Outcome(None, type(error).__name__, _describe_error(error), (*findings, *processor))
+    if text := output.getvalue().decode(errors="replace"):
         findings.append(printed_finding(text))
-    for name, array, bytes_ in zip(("x", "weight", "bias"), given, before, strict=True):
+    for name, array, bytes_ in zip(("x", "weight", "bias"), arguments, before, strict=True):
         if array is not None and array.tobytes() != bytes_:
             findings.append(("modified", f"it modified its argument {name}"))
-    return _read(tried.given, inputs, claim, [*findings, *processor])
+    return _outcome(tried.value, inputs, claim, [*findings, *processor])
 
 
 def _streams(printed: TextIO | None, errors: TextIO | None) -> list[tuple[str, str]]:
@@ -176,8 +164,8 @@ def _streams(printed: TextIO | None, errors: TextIO | None) -> list[tuple[str, s
             findings.append(("streams", f"it closed sys.{name}"))
     sys.stderr = errors
     if errors is not None and errors.closed:
-        own = sys.__stderr__
-        sys.stderr = own if own is not None and not own.closed else _second()
+        first = sys.__stderr__
+        sys.stderr = first if first is not None and not first.closed else _open_stderr()
     return findings
 
 
@@ -185,7 +173,7 @@ def _closed(stream: TextIO) -> bool:
     return stream.closed or getattr(getattr(stream, "buffer", None), "shut", False)
 
 
-def _second() -> TextIO:
+def _open_stderr() -> TextIO:
     """A text file of the second descriptor."""
     return open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
 
@@ -195,43 +183,42 @@ def printed_finding(text: str) -> tuple[str, str]:
     return "stdout", f"it printed to stdout: {text[:SHOWN].strip()!r}"
 
 
-def _read(result: Any, inputs: Inputs, claim: Claim, findings: list[tuple[str, str]]) -> Outcome:
+def _outcome(result: Any, inputs: Inputs, claim: Claim, findings: list[tuple[str, str]]) -> Outcome:
+    kind, sentence = "type", ""
     if inspect.iscoroutine(result):
         # Never awaited: Python would warn of it.
         result.close()
-        told = "it returned a coroutine, not an array: it is an async function"
-        return Outcome(findings=(*findings, ("type", told)))
-    if isinstance(result, dict):
-        if "y" not in result:
-            told = f"its dict has no 'y', only {', '.join(map(repr, result)) or 'nothing'}"
-            return Outcome(findings=(*findings, ("type", told)))
-        result = result["y"]
-    if not isinstance(result, np.ndarray | np.generic):
-        told = f"it returned {type(result).__name__}, not an array"
-        return Outcome(findings=(*findings, ("type", told)))
+        sentence = "it returned a coroutine, not an array: it is an async function"
+    elif isinstance(result, dict) and "y" not in result:
+        sentence = f"its dict has no 'y', only {', '.join(map(repr, result)) or 'nothing'}"
+    else:
+        result = result["y"] if isinstance(result, dict) else result
+        if not isinstance(result, np.ndarray | np.generic):
+            sentence = f"it returned {type(result).__name__}, not an array"
+        elif result.shape != inputs.x.shape:
+            kind, sentence = "shape", f"it returned shape {result.shape} for x of shape "
+            sentence += str(inputs.x.shape)
+    if sentence:
+        return Outcome(findings=(*findings, (kind, sentence)))
     y, target = np.asarray(result), claim.output_format
-    if y.shape != inputs.x.shape:
-        told = f"it returned shape {y.shape} for x of shape {inputs.x.shape}"
-        return Outcome(findings=(*findings, ("shape", told)))
     if y.dtype != target.dtype:
-        told = f"it returned {y.dtype}, not {target.name}"
-        if y.dtype.name in formats and formats[y.dtype.name].precision <= SINGLE:
-            name = y.dtype.name
-            told += f" (--output-format {name} or output_format={name!r} judges it so)"
-        findings.append(("type", told))
+        name = y.dtype.name
+        sentence = f"it returned {y.dtype}, not {target.name}"
+        if name in formats and formats[name].precision <= SINGLE:
+            sentence += f" (--output-format {name} or output_format={name!r} judges it so)"
+        findings.append(("type", sentence))
         # Values of the format all the same are judged: the type is one fault, not all of them.
         try:
             y = y.astype(np.float64)
-            kept = np.array_equal(target.round(y), y, equal_nan=True)
+            fits = np.array_equal(target.round(y), y, equal_nan=True)
         except (TypeError, ValueError):
-            kept = False
-        if not kept:
+            fits = False
+        if not fits:
             return Outcome(findings=tuple(findings))
-    with np.errstate(all="ignore"):
-        return Outcome(y.astype(np.float64), y.copy(), findings=tuple(findings))
+    return Outcome(y.copy(), findings=tuple(findings))
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """The error's first line, and where it was raised."""
     try:
         first = str(error).strip().partition("\n")[0]

@@ -7,7 +7,14 @@ It must not know what that code computes.
 from __future__ import annotations
 
 from precision_lab.processes.child import high_descriptor
-from precision_lab.processes.loading import RefusedError, findable, guarded, load, load_values, said
+from precision_lab.processes.loading import (
+    RefusedError,
+    describe_error,
+    guard_call,
+    import_folder,
+    load,
+    load_values,
+)
 from precision_lab.processes.neighbours import digest
 from precision_lab.processes.process import ErrorOutput, Process, describe_exit
 from precision_lab.processes.processor import (
@@ -15,8 +22,8 @@ from precision_lab.processes.processor import (
     Change,
     check_arithmetic,
     current_arithmetic,
-    kept_arithmetic,
     refuse_changes,
+    restore_arithmetic,
     unchanged_arithmetic,
 )
 from precision_lab.processes.wire import Arrays, Frame
@@ -31,15 +38,15 @@ __all__ = [
     "RefusedError",
     "check_arithmetic",
     "current_arithmetic",
+    "describe_error",
     "describe_exit",
     "digest",
-    "findable",
-    "guarded",
+    "guard_call",
     "high_descriptor",
-    "kept_arithmetic",
+    "import_folder",
     "load",
     "load_values",
     "refuse_changes",
-    "said",
+    "restore_arithmetic",
     "unchanged_arithmetic",
 ]

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 # Descriptors from here on are the pipes': code under test that closes "the files that are open"
 # begins with the lowest.
-_HIGH = 200
+HIGH = 200
 PR_SET_PDEATHSIG = 1
 """Linux's number, of ``sys/prctl.h``."""
 
 
-def main(served: str) -> NoReturn:
+def main(service: str) -> NoReturn:
     """Answer the frames on standard input with what a function yields for them.
 
     The code that it runs finds nothing on standard input, and what it prints goes to standard
@@ -55,7 +55,7 @@ def main(served: str) -> NoReturn:
     _keep_from_forks(questions.fileno(), answers.fileno())
     code = 1
     try:
-        _serve(served, questions, answers)
+        _serve(service, questions, answers)
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
@@ -66,9 +66,9 @@ def main(served: str) -> NoReturn:
         os._exit(code)
 
 
-def _serve(served: str, questions: BinaryIO, answers: BinaryIO) -> None:
+def _serve(service: str, questions: BinaryIO, answers: BinaryIO) -> None:
     """Send each answer with the number of its question and of this process."""
-    own, call = os.getpid(), 0
+    pid, call = os.getpid(), 0
 
     def each() -> Iterator[Frame]:
         nonlocal call
@@ -76,13 +76,13 @@ def _serve(served: str, questions: BinaryIO, answers: BinaryIO) -> None:
             call = words.pop("call")
             yield words, arrays
 
-    module, _, function = served.partition(":")
+    module, _, function = service.partition(":")
     for words, arrays in getattr(import_module(module), function)(each()):
-        if os.getpid() != own:
+        if os.getpid() != pid:
             # A copy of the process, which the code under test has forked.
             os._exit(0)
         try:
-            wire.send(answers, {**words, "call": call, "process": own}, arrays)
+            wire.send(answers, {**words, "call": call, "process": pid}, arrays)
         except OSError:
             # The parent is gone.
             leave()
@@ -94,17 +94,17 @@ def _frames(questions: BinaryIO) -> Iterator[Frame]:
     They are read in a thread, so that it also ends when the process that asks is gone while code of
     others runs.
     """
-    asked: SimpleQueue[Frame] = SimpleQueue()
+    waiting: SimpleQueue[Frame] = SimpleQueue()
 
     def listen() -> None:
         with suppress(wire.WireError, OSError, ValueError):
             while (frame := wire.receive(questions)) is not None:
-                asked.put(frame)
+                waiting.put(frame)
         leave()
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        yield asked.get()
+        yield waiting.get()
 
 
 def leave() -> NoReturn:
@@ -120,7 +120,7 @@ def high_descriptor(descriptor: int) -> int:
         import fcntl
     except ImportError:
         return os.dup(descriptor)
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH)
 
 
 def _keep_from_forks(*descriptors: int) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from precision_lab.exceptions import InputError, the_nearest
-from precision_lab.processes.neighbours import loaded, own_modules
+from precision_lab.processes.neighbours import isolate_neighbours, note_module
 from precision_lab.processes.processor import unchanged_arithmetic
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def load(where: str, *, folder: Path | None = None) -> Function:
     place, _, name = where.rpartition(":")
     if not place or not name:
         raise InputError(
-            f"{where!r} names no function: {_written(where.removesuffix(':'), folder)}"
+            f"{where!r} names no function: {_spelling(where.removesuffix(':'), folder)}"
         )
     module = _module(place)
     function: Any = getattr(module, name, None)
@@ -66,7 +66,7 @@ def load(where: str, *, folder: Path | None = None) -> Function:
     return found
 
 
-def _written(file: str, folder: Path | None) -> str:
+def _spelling(file: str, folder: Path | None) -> str:
     """How a function is named: one of a file that has some."""
     usual = "write package.module:function or file.py:function"
     if not file.endswith(".py"):
@@ -120,10 +120,10 @@ def _module(place: str) -> ModuleType:
     try:
         doing = f"importing {place}"
         with (
-            findable(place, anew=True),
+            import_folder(place, anew=True),
             unchanged_arithmetic(doing),
-            guarded(doing),
-            _kept_alive(),
+            guard_call(doing),
+            _catch_exit(),
         ):
             if not place.endswith(".py"):
                 return importlib.import_module(place)
@@ -134,7 +134,7 @@ def _module(place: str) -> ModuleType:
         raise InputError(message) from error
 
 
-class _AsItIs(SourceFileLoader):
+class _UncachedLoader(SourceFileLoader):
     """Compiles the file whenever it is loaded: bytecode tells edits of one second not apart."""
 
     def get_code(self, fullname: str) -> CodeType:
@@ -146,14 +146,14 @@ class _AsItIs(SourceFileLoader):
 def _module_of_file(path: Path) -> ModuleType:
     # A name of its own: a file called numpy.py must not stand in for NumPy from here on.
     name = f"{path.stem}_under_test"
-    loader = _AsItIs(name, str(path))
+    loader = _UncachedLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None or spec.loader is None:
         raise ImportError(path)
     module = importlib.util.module_from_spec(spec)
     # Dataclasses look their own module up, while it runs and afterwards.
     sys.modules[spec.name] = module
-    loaded(path, module)
+    note_module(path, module)
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -163,7 +163,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 @contextmanager
-def findable(place: str, *, anew: bool = False) -> Iterator[None]:
+def import_folder(place: str, *, anew: bool = False) -> Iterator[None]:
     """Let a module find its neighbours: those of a file, or of the working directory.
 
     A command looks in neither; a script is run with its own folder first. What a file imports from
@@ -174,7 +174,7 @@ def findable(place: str, *, anew: bool = False) -> Iterator[None]:
     importlib.invalidate_caches()
     sys.path.insert(0, folder)
     try:
-        with own_modules(path, anew=anew) if path else nullcontext():
+        with isolate_neighbours(path, anew=anew) if path else nullcontext():
             yield
     finally:
         # The module may have changed the path itself.
@@ -187,7 +187,7 @@ class EndedError(BaseException):
 
 
 @contextmanager
-def _kept_alive() -> Iterator[None]:
+def _catch_exit() -> Iterator[None]:
     """Make `os._exit`, which nothing can catch, an exception for this process.
 
     Processes that are forked meanwhile end by it as they always do.
@@ -211,7 +211,7 @@ class RefusedError(Exception):
 
 
 @contextmanager
-def guarded(doing: str) -> Iterator[None]:
+def guard_call(doing: str) -> Iterator[None]:
     """Run code under test so that it can neither end the check nor write into its result.
 
     What it prints goes to standard error; both streams are put back.
@@ -232,18 +232,22 @@ def guarded(doing: str) -> Iterator[None]:
     except KeyboardInterrupt as error:
         if not ignored:
             raise
-        message = f"{doing} ended in {said(error)}, which is neither an answer nor an error"
+        message = (
+            f"{doing} ended in {describe_error(error)}, which is neither an answer nor an error"
+        )
         raise InputError(message) from error
     except Exception as error:
-        raise RefusedError(said(error)) from error
+        raise RefusedError(describe_error(error)) from error
     except BaseException as error:
-        message = f"{doing} ended in {said(error)}, which is neither an answer nor an error"
+        message = (
+            f"{doing} ended in {describe_error(error)}, which is neither an answer nor an error"
+        )
         raise InputError(message) from error
     finally:
         sys.stdout, sys.stderr = streams
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one short line, for a message of this package's own."""
     try:
         first = str(error).strip().partition("\n")[0]

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 # This package is nobody's neighbour.
 THIS = __name__.partition(".")[0]
 # The modules that each file has imported from its folder, by their names.
-_of_file: dict[Path, dict[str, ModuleType]] = {}
+_neighbours: dict[Path, dict[str, ModuleType]] = {}
 # What each file was loaded as: files of the same name in two folders share theirs.
-_itself: dict[Path, ModuleType] = {}
-_active: list[Path] = []
+_modules: dict[Path, ModuleType] = {}
+_running: list[Path] = []
 
 
 @contextmanager
-def own_modules(path: Path, *, anew: bool = False) -> Iterator[None]:
+def isolate_neighbours(path: Path, *, anew: bool = False) -> Iterator[None]:
     """Let a file have the modules of its folder to itself: elsewhere others may have their names.
 
     Parameters
@@ -35,27 +35,29 @@ def own_modules(path: Path, *, anew: bool = False) -> Iterator[None]:
     anew
         Whether to import them anew.
     """
-    if path in _active or path.parent in _installed():
+    if path in _running or path.parent in _installed():
         yield
         return
-    own = _of_file.setdefault(path, {})
+    modules_of_file = _neighbours.setdefault(path, {})
     if anew:
-        own.clear()
-    tops = {_top(name) for name in own}
+        modules_of_file.clear()
+    tops = {_top(name) for name in modules_of_file}
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if _top(name) in tops}
     before = set(sys.modules)
-    sys.modules.update(own)
-    if path in _itself:
-        sys.modules[_itself[path].__name__] = _itself[path]
-    _active.append(path)
+    sys.modules.update(modules_of_file)
+    if path in _modules:
+        sys.modules[_modules[path].__name__] = _modules[path]
+    _running.append(path)
     try:
         yield
     finally:
-        _active.remove(path)
-        beside = {name for name in sys.modules if name not in before and _beside(name, path.parent)}
-        for name in [name for name in sys.modules if _top(name) in beside]:
-            own[name] = sys.modules[name]
-        for name in own:
+        _running.remove(path)
+        neighbours = {
+            name for name in sys.modules if name not in before and _is_neighbour(name, path.parent)
+        }
+        for name in [name for name in sys.modules if _top(name) in neighbours]:
+            modules_of_file[name] = sys.modules[name]
+        for name in modules_of_file:
             sys.modules.pop(name, None)
         sys.modules.update(hidden)
 
@@ -69,21 +71,21 @@ def _installed() -> set[Path]:
     return {Path(place).resolve() for place in sysconfig.get_paths().values()}
 
 
-def loaded(path: Path, module: ModuleType) -> None:
+def note_module(path: Path, module: ModuleType) -> None:
     """Note what a file is being loaded as."""
-    _itself[path.resolve()] = module
+    _modules[path.resolve()] = module
 
 
 def _top(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _beside(name: str, folder: Path) -> bool:
+def _is_neighbour(name: str, folder: Path) -> bool:
     """Whether a module was found in a folder itself, as a file or a package."""
     if "." in name:
         return False
     module = sys.modules[name]
-    if module in _itself.values():
+    if module in _modules.values():
         return False
     places = [getattr(module, "__file__", None) or "", *list(getattr(module, "__path__", ()))]
     return any(folder in Path(place).resolve().parents[:2] for place in places if place)

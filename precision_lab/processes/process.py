@@ -99,7 +99,7 @@ class Process:
 
     def __init__(
         self,
-        served: str,
+        service: str,
         *,
         environment: Mapping[str, str] | None = None,
         errors: ErrorOutput | None = None,
@@ -109,9 +109,9 @@ class Process:
         self._answers: Answers = queue.SimpleQueue() if answers is None else answers
         self._count = 0
         self._open: deque[int] = deque()
-        with _interrupts_kept_back():
+        with _block_interrupts():
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
-                [sys.executable, "-c", _START, served, *sys.path],
+                [sys.executable, "-c", _START, service, *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=None if errors is None else subprocess.PIPE,
@@ -219,7 +219,7 @@ def describe_exit(code: int) -> str:
 
 
 @contextmanager
-def _interrupts_kept_back() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Start processes that an interrupt does not end while their Python is just starting.
 
     It would die of it with a traceback. A new process inherits which signals are blocked; here an

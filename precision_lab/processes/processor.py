@@ -31,15 +31,10 @@ NORMAL, SUBNORMAL = (np.array([bits]).view(np.float64) for bits in (1 << 52, 1))
 HALF, HUGE = np.array([0.5]), np.array([2.0**500])
 
 
-class Arithmetic(NamedTuple):
-    """How this thread computes.
+class ArithmeticState(NamedTuple):
+    """How this thread computes: rounding ``to nearest``, ``up``, ``down`` or ``toward zero``.
 
-    Parameters
-    ----------
-    rounding
-        ``to nearest``, ``up``, ``down`` or ``toward zero``.
-    flushes_results, flushes_operands
-        Whether a result (FTZ), an operand (DAZ) that is subnormal is taken for zero.
+    And whether a result (FTZ), an operand (DAZ) that is subnormal is taken for zero.
     """
 
     rounding: str
@@ -53,21 +48,13 @@ class Arithmetic(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What code under test left otherwise than it found it.
-
-    Parameters
-    ----------
-    kind
-        ``rounding``, ``flush`` or ``error-state``.
-    sentence
-        What it did.
-    """
+    """What code under test changed: ``rounding``, ``flush`` or ``error-state``, and a sentence."""
 
     kind: str
     sentence: str
 
 
-def current_arithmetic() -> Arithmetic:
+def current_arithmetic() -> ArithmeticState:
     """How this thread computes now."""
     with np.errstate(all="ignore"):
         up, down, zero = (np.add(*ADDENDS) != ADDENDS[0]).tolist()
@@ -75,7 +62,7 @@ def current_arithmetic() -> Arithmetic:
         results = np.multiply(NORMAL, HALF).view(np.int64)[0] == 0
         operands = np.multiply(SUBNORMAL, HUGE).view(np.int64)[0] == 0
     rounding = "up" if up else "down" if down else "toward zero" if zero else NEAREST
-    return Arithmetic(rounding, bool(results), bool(operands))
+    return ArithmeticState(rounding, bool(results), bool(operands))
 
 
 def check_arithmetic() -> None:
@@ -98,7 +85,7 @@ def check_arithmetic() -> None:
 
 
 @contextmanager
-def kept_arithmetic() -> Iterator[list[Change]]:
+def restore_arithmetic() -> Iterator[list[Change]]:
     """Run code under test, and put back what it changes of how this thread computes.
 
     Yields
@@ -121,7 +108,7 @@ def kept_arithmetic() -> Iterator[list[Change]]:
             what = "flushing float64 subnormals to zero" if now.flushes else "keeping subnormals"
             changes.append(Change("flush", f"it left the processor {what}"))
         if now != before:
-            _put_back(before, saved)
+            _restore(before, saved)
 
 
 @contextmanager
@@ -133,7 +120,7 @@ def unchanged_arithmetic(doing: str) -> Iterator[None]:
     InputError
         It raised nothing, and left it computing in another way, which is put back.
     """
-    with kept_arithmetic() as changes:
+    with restore_arithmetic() as changes:
         yield
     refuse_changes(doing, changes)
 
@@ -164,9 +151,9 @@ def _fenv() -> Any:
     """A C library that has ``fenv.h``, and its two functions; None where there is none."""
     for name in (None, "libm.so.6", "ucrtbase"):
         with suppress(OSError, AttributeError, TypeError):
-            found = ctypes.CDLL(name)
+            library = ctypes.CDLL(name)
             # A function that it lacks is an AttributeError.
-            return found, found.fegetenv, found.fesetenv
+            return library, library.fegetenv, library.fesetenv
     return None
 
 
@@ -180,7 +167,7 @@ def _environment() -> Any:
     return saved
 
 
-def _put_back(before: Arithmetic, saved: Any) -> None:
+def _restore(before: ArithmeticState, saved: Any) -> None:
     """Compute as before.
 
     Raises

@@ -47,23 +47,13 @@ class WireError(Exception):
     """What came through the pipe is no frame, or is cut short."""
 
 
-def send(pipe: IO[bytes], told: Mapping[str, Any], arrays: Arrays | None = None) -> None:
-    """Write a frame.
-
-    Parameters
-    ----------
-    pipe
-        Where to.
-    told
-        Whatever `canonical_json` writes.
-    arrays
-        Arrays of formats' types, by name.
-    """
-    held = {name: np.ascontiguousarray(array) for name, array in (arrays or {}).items()}
-    shapes = [[name, array.dtype.name, list(array.shape)] for name, array in held.items()]
-    words = canonical.encode({**told, "arrays": shapes}).encode("ascii")
-    body = [array.tobytes() for array in held.values()]
-    pipe.write(MAGIC + LENGTHS.pack(len(words), sum(map(len, body))) + words)
+def send(pipe: IO[bytes], words: Mapping[str, Any], arrays: Arrays | None = None) -> None:
+    """Write a frame: whatever `canonical_json` writes, and arrays of formats' types, by name."""
+    arrays = {name: np.ascontiguousarray(array) for name, array in (arrays or {}).items()}
+    shapes = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
+    head = canonical.encode({**words, "arrays": shapes}).encode("ascii")
+    body = [array.tobytes() for array in arrays.values()]
+    pipe.write(MAGIC + LENGTHS.pack(len(head), sum(map(len, body))) + head)
     pipe.writelines(body)
     pipe.flush()
 
@@ -85,10 +75,10 @@ def receive(pipe: IO[bytes]) -> Frame | None:
     if count > WORDS or size > BODY:
         raise WireError("a frame that is too long")
     try:
-        told = canonical.decode(_exactly(pipe, count))
+        words = canonical.decode(_exactly(pipe, count))
         places = [
             (str(name), TYPES[kind], tuple(map(int, shape)))
-            for name, kind, shape in told.pop("arrays")
+            for name, kind, shape in words.pop("arrays")
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WireError("a frame without its words") from error
@@ -100,11 +90,11 @@ def receive(pipe: IO[bytes]) -> Frame | None:
     for name, kind, shape in places:
         bytes_ = bytearray(_exactly(pipe, kind.itemsize * math.prod(shape)))
         arrays[name] = np.frombuffer(bytes_, kind).reshape(shape)
-    return told, arrays
+    return words, arrays
 
 
 def _exactly(pipe: IO[bytes], count: int) -> bytes:
-    found = pipe.read(count)
-    if len(found) != count:
+    content = pipe.read(count)
+    if len(content) != count:
         raise WireError("a frame that is cut short")
-    return found
+    return content

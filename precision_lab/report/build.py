@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical_json
-from precision_lab.exceptions import InputError, StoppedError, unknown, whole
+from precision_lab.exceptions import InputError, StoppedError, check_integer, unknown
 from precision_lab.files import replace_file
 from precision_lab.report import library, measured, report_folder
 from precision_lab.report.page import Page, index_html
@@ -115,7 +115,7 @@ def report(
         if name not in known:
             raise unknown("analysis", name, known)
     cores = min(os.cpu_count() or 1, MOST_JOBS)
-    jobs = whole("jobs", cores if jobs is None else jobs, 1, MOST_JOBS)
+    jobs = check_integer("jobs", cores if jobs is None else jobs, 1, MOST_JOBS)
     folder = report_folder.make_folder(out)
     report_folder.check_folder(folder, wanted)
     show = progress or (lambda _label: nullcontext(lambda _done, _total: None))

@@ -16,7 +16,7 @@ from precision_lab.files import replace_file
 from precision_lab.report.charts.drawing import Chart, svg
 from precision_lab.report.page import page_html
 from precision_lab.report.twin import SCHEMA, twin
-from precision_lab.sweeps.results import OtherResultsError, look, reader
+from precision_lab.sweeps.results import OtherResultsError, check_path, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,8 +82,8 @@ def check_folder(folder: Path, names: Iterable[str]) -> None:
     for path in results:
         # Results of another sweep are moved aside when their analysis is run.
         with suppress(OtherResultsError):
-            if look(path, writing=True):
-                with reader.opened(path):
+            if check_path(path, writing=True):
+                with reader.open_results(path):
                     pass
 
 

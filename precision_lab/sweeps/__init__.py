@@ -11,7 +11,7 @@ from precision_lab.sweeps.execution import MOST_JOBS, read_results, run, sweep
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.measurement import ERRORS
 from precision_lab.sweeps.progress_display import Progress, show_progress
-from precision_lab.sweeps.run_summary import CaseError, Failed, Run
+from precision_lab.sweeps.run_summary import CaseError, FailedCases, RunSummary
 from precision_lab.sweeps.sources import captured, family
 
 __all__ = [
@@ -20,9 +20,9 @@ __all__ = [
     "PLACES",
     "Case",
     "CaseError",
-    "Failed",
+    "FailedCases",
     "Progress",
-    "Run",
+    "RunSummary",
     "Sweep",
     "captured",
     "family",

@@ -46,14 +46,10 @@ class Axis:
 
     Parameters
     ----------
-    name
-        The parameter of `Sweep`, and the key of a sweep file.
-    field
-        The field of `Case` that a value goes to, and the column of results.
-    meaning
-        What its values are, for the documentation of `Sweep`.
-    default
-        Value or values of a sweep that says nothing.
+    name, field
+        The parameter of `Sweep` and key of a sweep file; the field of `Case` and column of results.
+    meaning, default
+        What its values are, for the documentation of `Sweep`; those of a sweep that says nothing.
     check
         From what the user gave to a value; refuses what is none.
     written
@@ -94,13 +90,13 @@ class Axis:
     @property
     def default_values(self) -> tuple[Any, ...]:
         """The values of a sweep that says nothing."""
-        return tuple(self.check(value) for value in listed(self.default))
+        return tuple(self.check(value) for value in values_of(self.default))
 
 
-def listed(given: Any) -> tuple[Any, ...]:
+def values_of(values: Any) -> tuple[Any, ...]:
     """What a user gave of an axis; a lone value is an axis of one."""
-    lone = isinstance(given, str | Mapping | Format | Plan | Source | Kernel)
-    return (given,) if lone or not isinstance(given, Iterable) else tuple(given)
+    is_lone = isinstance(values, str | Mapping | Format | Plan | Source | Kernel)
+    return (values,) if is_lone or not isinstance(values, Iterable) else tuple(values)
 
 
 def switches_of(plan: Plan | None) -> dict[str, str] | None:
@@ -194,161 +190,93 @@ AXES: Table[Axis] = Table(
     "axis",
     [
         Axis(
-            name="norm",
-            field="norm",
-            meaning="Names or records of norms.",
-            default="rms",
+            name="norm", field="norm", meaning="Names or records of norms.", default="rms",
             check=lambda norm: norms.find(norm).name,
         ),
         Axis(
-            name="plans",
-            field="plan",
+            name="plans", field="plan",
             meaning="Names or records of plans; None stands for ``late`` where there is no kernel.",
-            default=None,
-            check=plans.find,
-            written=Tables,
-            data=switches_of,
+            default=None, check=plans.find, written=Tables, data=switches_of,
         ),
         Axis(
-            name="kernels",
-            field="kernel",
+            name="kernels", field="kernel",
             meaning='Kernels that stand where plans do: ``"path/to/file.py:function"``, '
             '``"package.module:function"``, a `Kernel` from `find_kernel`, or a callable ``f(x, '
             "weight, bias, eps)``, which lives in this process alone. One whose framework has no "
             "type for a format has no case in it.",
-            default=(),
-            check=_kernel,
-            written=Tables,
-            data=lambda kernel: kernel.record,
+            default=(), check=_kernel, written=Tables, data=lambda kernel: kernel.record,
         ),
         Axis(
-            name="formats",
-            field="format",
-            meaning="Names or records of formats, in which the inputs are.",
-            default="bfloat16",
-            check=_format,
-            level="stored",
-            loop=1,
+            name="formats", field="format",
+            meaning="Names or records of formats, in which the inputs are.", default="bfloat16",
+            check=_format, level="stored", loop=1,
         ),
         Axis(
-            name="weight_formats",
-            field="weight_format",
+            name="weight_formats", field="weight_format",
             meaning="The same for gain and bias; None stands for the format of the inputs.",
-            default=None,
-            check=lambda row: None if row is None else _format(row),
-            level="stored",
+            default=None, check=lambda row: None if row is None else _format(row), level="stored",
             loop=2,
         ),
         Axis(
-            name="eps",
-            field="eps",
+            name="eps", field="eps",
             meaning="Numbers; None stands for the capture's own eps, or else for the plan's "
             "default.",
-            default=None,
-            check=lambda eps: None if eps is None else check_eps(eps),
+            default=None, check=lambda eps: None if eps is None else check_eps(eps),
             written=Numbers,
             read=lambda eps: None if eps == OWN else number(eps) if isinstance(eps, str) else eps,
-            level="stored",
-            loop=0,
+            level="stored", loop=0,
         ),
         Axis(
-            name="inputs",
-            field="source",
-            meaning="Names of families, `family` with parameters, `capture`.",
-            default="normal",
+            name="inputs", field="source",
+            meaning="Names of families, `family` with parameters, `capture`.", default="normal",
             check=lambda value: value if isinstance(value, Source) else family(value),
-            written=Tables,
-            data=dataclasses.asdict,
+            written=Tables, data=dataclasses.asdict,
         ),
         Axis(
-            name="hidden",
-            field="hidden",
-            meaning=_COUNTS,
-            default=1024,
-            check=_count("hidden", least=1),
-            written=Counts,
-            level="made",
-            loop=2,
+            name="hidden", field="hidden", meaning=_COUNTS, default=1024,
+            check=_count("hidden", least=1), written=Counts, level="made", loop=2,
         ),
         Axis(
-            name="rows",
-            field="rows",
-            meaning=_COUNTS,
-            default=16,
-            check=_count("rows", least=0),
-            written=Counts,
-            level="made",
-            loop=1,
+            name="rows", field="rows", meaning=_COUNTS, default=16, check=_count("rows", least=0),
+            written=Counts, level="made", loop=1,
         ),
         Axis(
-            name="seeds",
-            field="seed",
-            meaning=_COUNTS,
-            default=0,
-            check=_count("seed", least=0, most=2**64 - 1),
-            written=Counts,
-            level="made",
-            loop=0,
+            name="seeds", field="seed", meaning=_COUNTS, default=0,
+            check=_count("seed", least=0, most=2**64 - 1), written=Counts, level="made", loop=0,
             of_source=True,
         ),
         Axis(
-            name="gains",
-            field="gain",
-            meaning=_VECTORS,
-            default="random",
-            check=lambda gain: gains.find(gain).name,
-            level="made",
-            loop=3,
-            of_source=True,
+            name="gains", field="gain", meaning=_VECTORS, default="random",
+            check=lambda gain: gains.find(gain).name, level="made", loop=3, of_source=True,
         ),
         Axis(
-            name="biases",
-            field="bias",
-            meaning=_VECTORS,
-            default="none",
-            check=lambda bias: biases.find(bias).name,
-            level="made",
-            loop=4,
-            of_source=True,
+            name="biases", field="bias", meaning=_VECTORS, default="none",
+            check=lambda bias: biases.find(bias).name, level="made", loop=4, of_source=True,
         ),
         Axis(
-            name="scales",
-            field="scale",
-            meaning="``none``, ``per_tensor``.",
-            default="none",
-            check=_scale,
-            level="stored",
-            loop=3,
+            name="scales", field="scale", meaning="``none``, ``per_tensor``.", default="none",
+            check=_scale, level="stored", loop=3,
             among=lambda scales, choice: scales_of(choice["formats"], scales),
         ),
         Axis(
-            name="exact",
-            field="exact",
+            name="exact", field="exact",
             meaning="Names of steps, as `STEPS` has them: one of them at a time is computed in "
             "float64 instead of the plan's format. ``none`` stands for the plan as it is. A plan "
             "that does not have a step (without a bias, ``bias``) has no case in which it is "
             "exact; one whose step is in float64 anyway has, with the numbers of ``none``.",
-            default="none",
-            check=_step,
-            level="computed",
-            loop=0,
-            among=_steps_there_are,
+            default="none", check=_step, level="computed", loop=0, among=_steps_there_are,
             of_kernels=False,
         ),
         Axis(
-            name="against",
-            field="against",
+            name="against", field="against",
             meaning="Names or records of other plans, with whose outputs all others are compared "
             "bit by bit; ``none`` stands for no comparison.",
             default="none",
             check=lambda plan: None if plan in (None, "none") else plans.find(plan),
-            data=switches_of,
-            level="computed",
-            loop=1,
-            among=_plans_that_run,
+            data=switches_of, level="computed", loop=1, among=_plans_that_run,
         ),
     ],
-)
+)  # fmt: skip
 """In the order of `Sweep`'s parameters."""
 
 
@@ -369,7 +297,7 @@ def combinations(
         yield from combinations(inner, values, {**chosen, axis.name: value})
 
 
-def documented(text: str) -> str:
+def with_axes(text: str) -> str:
     """The documentation of a record whose parameters are the axes."""
     lines = [inspect.cleandoc(text), "", "Parameters", "----------"]
     for meaning, axes in itertools.groupby(AXES.values(), key=lambda axis: axis.meaning):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab import canonical_json as canonical
-from precision_lab.kernels import Kernel, found_again
+from precision_lab.kernels import Kernel, recover_kernel
 from precision_lab.numbers import Format, format_of, formats
 from precision_lab.plan import Plan, Step, bound, emulate
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.sweeps.case import Case
-
-    Floats = NDArray[np.float64]
 
 # Kernels that are kept ready: those of a sweep take turns.
 READY = 64
@@ -68,12 +67,8 @@ def compute_outputs(case: Case, *inputs: Any, eps: float) -> Outputs:
 
     Parameters
     ----------
-    case
-        What to compute.
-    *inputs
-        x, gain and bias as stored; gain and bias may be None.
-    eps
-        As scaled.
+    *inputs, eps
+        x, gain and bias as stored; gain and bias may be None. eps is scaled as they are.
 
     Raises
     ------
@@ -131,13 +126,13 @@ def _emulated(
 
 def _of_kernel(case: Case, *inputs: Any, eps: float) -> Outputs:
     kernel = _kernel(case.where, canonical.encode(case.kernel))
-    # Copies: the inputs are kept for other cases, and a kernel may write where it pleases.
+    # The inputs are kept for other cases, and a kernel may write where it pleases.
     x, *vectors = inputs
-    own = (None if array is None else array.copy() for array in vectors)
-    y = kernel(x.copy(), *own, eps=eps)
+    copies = (None if array is None else array.copy() for array in vectors)
+    y = kernel(x.copy(), *copies, eps=eps)
     return Outputs(y, format_of(y), offset=kernel.weight_offset)
 
 
 @lru_cache(READY)
 def _kernel(where: str, record: str) -> Kernel:
-    return found_again(where, canonical.decode(record))
+    return recover_kernel(where, canonical.decode(record))

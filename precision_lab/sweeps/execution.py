@@ -12,15 +12,14 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from precision_lab import canonical_json as canonical
-from precision_lab.exceptions import InputError, whole
+from precision_lab.exceptions import InputError, check_integer
 from precision_lab.sweeps import scheduling
 from precision_lab.sweeps.grid import Sweep
-from precision_lab.sweeps.results import flattening, reader
-from precision_lab.sweeps.results.flattening import frame
-from precision_lab.sweeps.results.reader import Row
+from precision_lab.sweeps.results.flattening import flat_rows, flatten, frame
+from precision_lab.sweeps.results.reader import StoredRow, open_results
 from precision_lab.sweeps.results.store import Store
-from precision_lab.sweeps.run_summary import Run, case_error
-from precision_lab.sweeps.scheduling import Schedule
+from precision_lab.sweeps.run_summary import RunSummary, case_error
+from precision_lab.sweeps.scheduling import CaseQueue
 from precision_lab.sweeps.worker import answer, measure_named
 from precision_lab.sweeps.workers import Workers
 from precision_lab.versions import versions
@@ -83,7 +82,7 @@ def sweep(
         The disk is full; the same call goes on from what is saved.
     """
     with _filled_store(config, path, jobs=jobs, progress=progress) as (store, _):
-        return frame(store.rows())
+        return frame(map(flatten, store.rows()))
 
 
 def run(
@@ -94,7 +93,7 @@ def run(
     progress: Progress | None = None,
     shard: tuple[int, int] = (1, 1),
     measure: str = MEASURE,
-) -> Run:
+) -> RunSummary:
     """Measure what a results file lacks of a sweep; as `sweep`, without reading the rows.
 
     Any number of runs may fill one file at a time: each begins with what no other has begun.
@@ -114,10 +113,7 @@ def run(
     """
     with _filled_store(
         config, path, jobs=jobs, progress=progress, shard=shard, measure=measure
-    ) as (
-        _,
-        done,
-    ):
+    ) as (_, done):
         return done
 
 
@@ -129,8 +125,8 @@ def read_results(path: str | os.PathLike[str]) -> pd.DataFrame:
     InputError
         There is no such file, or it holds something else.
     """
-    with reader.opened(path) as results:
-        return flattening.data_frame(flattening.flat_rows(results))
+    with open_results(path) as results:
+        return frame(flat_rows(results))
 
 
 def cases_of(config: Written) -> tuple[Case, ...]:
@@ -169,9 +165,9 @@ def _filled_store(
     progress: Progress | None,
     shard: tuple[int, int] = (1, 1),
     measure: str = MEASURE,
-) -> Iterator[tuple[Store, Run]]:
+) -> Iterator[tuple[Store, RunSummary]]:
     """A store that has every case of the sweep, or of a shard."""
-    jobs = whole("jobs", jobs, 1, MOST_JOBS)
+    jobs = check_integer("jobs", jobs, 1, MOST_JOBS)
     grids = _grids(config)
     cases = cases_of(grids)
     in_workers = _uses_processes(grids, path, jobs=jobs)
@@ -180,26 +176,26 @@ def _filled_store(
     with Store(
         path, sweep=digest, cases=len(cases), config=[grid.record for grid in grids]
     ) as store:
-        schedule = Schedule(store, wanted, jobs)
+        queue = CaseQueue(store, wanted, jobs)
         report = progress or (lambda _done, _total: None)
-        report(schedule.finished_before, len(wanted))
+        report(queue.finished_before, len(wanted))
         measured = 0
         failed: list[dict[str, Any]] = []
-        if schedule.unfinished:
+        if queue.unfinished:
             replies = (
-                _measure_in_workers(schedule, measure, jobs)
+                _measure_in_workers(queue, measure, jobs)
                 if in_workers
-                else _measure_here(schedule, measure)
+                else _measure_here(queue, measure)
             )
             # Closed at once when something is raised, so that no worker outlives this call.
             with closing(replies):
-                measured, failed = _save(replies, store, dict(wanted), schedule, report)
-        done = Run(
+                measured, failed = _save(replies, store, dict(wanted), queue, report)
+        done = RunSummary(
             cases=len(cases),
             wanted=len(wanted),
-            before=schedule.finished_before,
+            before=queue.finished_before,
             measured=measured,
-            elsewhere=schedule.finished_elsewhere,
+            elsewhere=queue.finished_elsewhere,
             sweep=digest,
         )
         if failed:
@@ -228,7 +224,7 @@ def _save(
     replies: Iterable[dict[str, Any] | None],
     store: Store,
     cases: Mapping[int, Case],
-    schedule: Schedule,
+    queue: CaseQueue,
     report: Progress,
 ) -> tuple[int, list[dict[str, Any]]]:
     """Save the rows of the replies, a batch a fraction of a second; None is a pause.
@@ -239,9 +235,9 @@ def _save(
         How many there were, and the replies that report an error.
     """
     made_by = canonical.encode(versions())
-    measured, reported, saved = 0, schedule.finished_before, time.monotonic()
+    measured, reported, saved = 0, queue.finished_before, time.monotonic()
     failed: list[dict[str, Any]] = []
-    batch: list[Row] = []
+    batch: list[StoredRow] = []
     try:
         for reply in replies:
             if reply is not None:
@@ -250,7 +246,7 @@ def _save(
                 else:
                     batch.append(_row(cases[reply["position"]], reply, made_by))
                     measured += 1
-            done = schedule.finished_before + schedule.finished_elsewhere + measured + len(failed)
+            done = queue.finished_before + queue.finished_elsewhere + measured + len(failed)
             if done != reported:
                 report(done, len(cases))
                 reported = done
@@ -269,8 +265,8 @@ def _save(
     return measured, failed
 
 
-def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> Row:
-    return Row(
+def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> StoredRow:
+    return StoredRow(
         position=reply["position"],
         key=case.key,
         case=canonical.encode(case.identity),
@@ -280,19 +276,19 @@ def _row(case: Case, reply: Mapping[str, Any], made_by: str) -> Row:
     )
 
 
-def _measure_here(schedule: Schedule, measure: str) -> Generator[dict[str, Any] | None]:
+def _measure_here(queue: CaseQueue, measure: str) -> Generator[dict[str, Any] | None]:
     """Measure in this process."""
     measure_case = measure_named(measure)
-    for chunk in schedule:
+    for chunk in queue:
         for position, case in chunk:
             yield answer(position, case, measure_case)
 
 
 def _measure_in_workers(
-    schedule: Schedule, measure: str, jobs: int
+    queue: CaseQueue, measure: str, jobs: int
 ) -> Generator[dict[str, Any] | None]:
     """Measure in worker processes."""
-    with Workers(measure, jobs, schedule) as workers:
+    with Workers(measure, jobs, queue) as workers:
         yield from workers.answers(idle=COMMIT)
         # What is measured is saved before the workers end, however long that takes.
         yield None

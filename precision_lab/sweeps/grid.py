@@ -15,15 +15,15 @@ from precision_lab.sweeps.axes import (
     AXES,
     at_level,
     combinations,
-    documented,
     known_steps,
-    listed,
+    values_of,
+    with_axes,
 )
 from precision_lab.sweeps.case import OMITTED_IF_EMPTY, OWN, Case
 from precision_lab.sweeps.kernel_limits import fields_taken, refusals
 
 # What a case says of its inputs, and whether gain and bias are given.
-Tensors: TypeAlias = tuple[dict[str, Any], tuple[bool, bool]]
+CaseInputs: TypeAlias = tuple[dict[str, Any], tuple[bool, bool]]
 
 MADE, STORED, COMPUTED = map(at_level, ("made", "stored", "computed"))
 # Kernels have no steps that could be exact.
@@ -63,17 +63,17 @@ class Sweep(_Axes):
 
     def __post_init__(self) -> None:
         """Check every axis, so that a grid that was made can be listed."""
-        given = {name: listed(getattr(self, name)) for name in AXES}
+        listed = {name: values_of(getattr(self, name)) for name in AXES}
         if self.plans is None:
-            given["plans"] = () if given["kernels"] else ("late",)
+            listed["plans"] = () if listed["kernels"] else ("late",)
         for name, axis in AXES.items():
-            values = tuple(axis.check(value) for value in given[name])
-            if not values and not (name == "kernels" or (name == "plans" and given["kernels"])):
+            values = tuple(axis.check(value) for value in listed[name])
+            if not values and not (name == "kernels" or (name == "plans" and listed["kernels"])):
                 raise InputError(f"the sweep's {name} is empty: give one or more")
             object.__setattr__(self, name, values)
         _check_names(self.plans, self.kernels)
-        made = any(source.kind == "family" for source in self.inputs)
-        if made and (largest := max(self.rows) * max(self.hidden)) > MOST:
+        has_family = any(source.kind == "family" for source in self.inputs)
+        if has_family and (largest := max(self.rows) * max(self.hidden)) > MOST:
             raise InputError(
                 f"{max(self.rows)} rows of {max(self.hidden)} are {largest} elements, more than "
                 f"{MOST}"
@@ -137,13 +137,13 @@ class Sweep(_Axes):
         return {name: getattr(self, name) for name in AXES}
 
     def _cases(self) -> Iterator[Case]:
-        told = [(plan, {"plan": AXES["plans"].data(plan)}) for plan in self.plans]
+        named_plans = [(plan, {"plan": AXES["plans"].data(plan)}) for plan in self.plans]
         for norm in self.norm:
             # Once for all inputs: what is asked of a plan a million times is worth keeping.
             runs = {
                 format: [
                     (plan, fields)
-                    for plan, fields in told
+                    for plan, fields in named_plans
                     if computes(plan, norm) and can_run(plan, format)
                 ]
                 for format in self.formats
@@ -155,13 +155,17 @@ class Sweep(_Axes):
             ]
             for source in self.inputs:
                 captured = source.kind == "capture"
-                tensors = self._layers(source, norm) if captured else self._made(source)
+                tensors = (
+                    self._capture_inputs(source, norm) if captured else self._family_inputs(source)
+                )
                 for tensor, vectors in tensors:
                     outer = {"norm": norm, "vectors": vectors}
                     for chosen in combinations(STORED, self._values, outer):
-                        yield from self._computed(tensor, chosen, runs[chosen["formats"]], kernels)
+                        yield from self._cases_of_inputs(
+                            tensor, chosen, runs[chosen["formats"]], kernels
+                        )
 
-    def _computed(
+    def _cases_of_inputs(
         self,
         tensor: dict[str, Any],
         stored: dict[str, Any],
@@ -180,17 +184,21 @@ class Sweep(_Axes):
         if any(axis.default_values[0] not in self._values[axis.name] for axis in OF_PLANS):
             return
         for kernel, fields in kernels:
-            taken = fields_taken(
+            fields_of_kernel = fields_taken(
                 kernel, format=format, weight_format=weight_format, hidden=tensor["hidden"],
                 eps=eps, scale=stored["scales"],
             )  # fmt: skip
-            if taken is not None:
+            if fields_of_kernel is not None:
                 for chosen in combinations(OF_ALL, self._values, stored):
-                    yield Case(**{**inputs, **fields, **taken, **_fields(OF_ALL, chosen)})
+                    yield Case(
+                        **{**inputs, **fields, **fields_of_kernel, **_fields(OF_ALL, chosen)}
+                    )
 
-    def _made(self, source: Source) -> Iterator[Tensors]:
+    def _family_inputs(self, source: Source) -> Iterator[CaseInputs]:
         """The tensors of a family, outermost axis first."""
-        values = {axis.name: _own(source, axis) or self._values[axis.name] for axis in MADE}
+        values = {
+            axis.name: _source_values(source, axis) or self._values[axis.name] for axis in MADE
+        }
         for chosen in combinations(MADE, values, {}):
             tensor = {
                 "source": f"family:{source.name}",
@@ -200,7 +208,7 @@ class Sweep(_Axes):
             }
             yield tensor, (tensor["gain"] != "none", tensor["bias"] != "none")
 
-    def _layers(self, source: Source, norm: str) -> Iterator[Tensors]:
+    def _capture_inputs(self, source: Source, norm: str) -> Iterator[CaseInputs]:
         """The tensors of a capture, in its order; none where it is of another norm."""
         captured = source.capture()
         if captured.norm != norm:
@@ -226,12 +234,12 @@ class Sweep(_Axes):
                 yield tensor, vectors
 
 
-Sweep.__doc__ = documented(Sweep.__doc__ or "")
+Sweep.__doc__ = with_axes(Sweep.__doc__ or "")
 # Here and not as a decorator, for type checkers do not see the fields.
 dataclasses.dataclass(frozen=True, kw_only=True)(Sweep)
 
 
-def _own(source: Source, axis: Axis) -> tuple[Any, ...]:
+def _source_values(source: Source, axis: Axis) -> tuple[Any, ...]:
     """The values of an axis that a source has for itself."""
     values: tuple[Any, ...] = getattr(source, axis.name) if axis.of_source else ()
     return values
@@ -245,11 +253,11 @@ def _fields(axes: Sequence[Axis], chosen: Choice) -> dict[str, Any]:
 
 def _check_names(plans: Sequence[Plan], kernels: Sequence[Kernel]) -> None:
     """Refuse names by which charts and tables could not tell kernels apart."""
-    taken = {plan.name for plan in plans}
+    fields_of_kernel = {plan.name for plan in plans}
     for kernel in dict.fromkeys(kernels):
-        if kernel.name in taken:
+        if kernel.name in fields_of_kernel:
             raise InputError(
                 f"the kernel {kernel.source} has the name {kernel.name!r}, which another of the "
                 "sweep's plans and kernels has: give it one of its own"
             )
-        taken.add(kernel.name)
+        fields_of_kernel.add(kernel.name)

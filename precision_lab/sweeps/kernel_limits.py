@@ -47,8 +47,10 @@ def fields_taken(
 
 def refusals(kernels: Iterable[Kernel]) -> str:
     """What kernels do not take, in words; "" where they take everything."""
-    limits = {kernel.name: " and ".join(kernel.declared.told) for kernel in kernels}
-    return ", ".join(f"the kernel {name} takes no {told}" for name, told in limits.items() if told)
+    limits = {kernel.name: " and ".join(kernel.declared.limits) for kernel in kernels}
+    return ", ".join(
+        f"the kernel {name} takes no {shown}" for name, shown in limits.items() if shown
+    )
 
 
 def check_limits(kernels: Sequence[Kernel], axes: Mapping[str, Sequence[Any]]) -> None:
@@ -77,8 +79,8 @@ def check_limits(kernels: Sequence[Kernel], axes: Mapping[str, Sequence[Any]]) -
             values = axes[axis]
             if values and not any(kernel.declared.takes(**{option: value}) for value in values):
                 what = f"{fixed:g}" if isinstance(fixed, float) else fixed
-                told = ", ".join(map(str, values))
+                shown = ", ".join(map(str, values))
                 raise InputError(
                     f"{axis}: the kernel {kernel.name} takes {what} alone, which is fixed in it, "
-                    f"and the sweep has {told}"
+                    f"and the sweep has {shown}"
                 )

@@ -26,10 +26,9 @@ from precision_lab.sweeps.case_outputs import compute_other_outputs, compute_out
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.plan import Step
     from precision_lab.sweeps.case import Case
-
-    Floats = NDArray[np.float64]
 
 # Truths of one input are asked for in turn with two gain offsets at most; a few hundred kB each.
 KEPT = 4
@@ -82,16 +81,18 @@ def measure(case: Case) -> dict[str, Any]:
     InputError
         The case asks for what cannot be, such as a format that lacks the values.
     """
-    made = made_tensors(case)
-    stored = _stored(made, formats[case.format], formats[case.weight_format], case.scale)
-    inputs = stored.x, stored.gain, stored.bias
-    outputs = compute_outputs(case, *inputs, eps=stored.eps)
+    unrounded = unrounded_tensors(case)
+    rounded = _rounded_tensors(
+        unrounded, formats[case.format], formats[case.weight_format], case.scale
+    )
+    inputs = rounded.x, rounded.gain, rounded.bias
+    outputs = compute_outputs(case, *inputs, eps=rounded.eps)
     y, output, values = outputs.y, outputs.format, outputs.values
-    exact = _truth(case.norm, stored, outputs.offset)
-    unrounded_truth = _truth(case.norm, made, outputs.offset)
+    exact = _truth(case.norm, rounded, outputs.offset)
+    unrounded_truth = _truth(case.norm, unrounded, outputs.offset)
     arithmetic = errors(y, exact, format=output, rounded=outputs.rounded)
     total = errors(y, unrounded_truth, format=output, rounded=outputs.rounded)
-    other = compute_other_outputs(case, *inputs, eps=stored.eps)
+    other = compute_other_outputs(case, *inputs, eps=rounded.eps)
     return {
         "output_format": output.name,
         **_errors("arithmetic", arithmetic),
@@ -100,22 +101,22 @@ def measure(case: Case) -> dict[str, Any]:
         "total_rows_lost": _rows_lost(values, unrounded_truth, output),
         **_bounds(outputs.limits, values, exact, output, arithmetic),
         **_overflows(outputs.trace),
-        **_sizes(made),
-        "scale_exponent": stored.exponent,
+        **_sizes(unrounded),
+        "scale_exponent": rounded.exponent,
         **differences(values, other, output),
         "outputs_digest": outputs_digest(values),
-        **_worst(arithmetic, stored),
+        **_worst(arithmetic, rounded),
     }
 
 
-def made_tensors(case: Case) -> Tensors:
+def unrounded_tensors(case: Case) -> Tensors:
     """The tensors of a case before any rounding, in float64; kept for the cases that share them."""
     kind, _, name = case.source.partition(":")
     if kind == "capture":
-        return _captured(
+        return _captured_tensors(
             name, case.path, eps=case.eps, gain=case.gain, bias=case.bias, seed=case.seed
         )
-    return _made(
+    return _family_tensors(
         name,
         parameters=tuple(case.parameters.items()),
         rows=case.rows,
@@ -129,7 +130,9 @@ def made_tensors(case: Case) -> Tensors:
 
 
 @lru_cache(KEPT)
-def _captured(name: str, path: str, *, eps: float, gain: str, bias: str, seed: int) -> Tensors:
+def _captured_tensors(
+    name: str, path: str, *, eps: float, gain: str, bias: str, seed: int
+) -> Tensors:
     model, _, layer_name = name.partition(":")
     found = CaptureFile(model, Path(path)) if path else captures[model]
     layer = found.load().layer(layer_name)
@@ -144,7 +147,7 @@ def _captured(name: str, path: str, *, eps: float, gain: str, bias: str, seed: i
 
 
 @lru_cache(KEPT)
-def _made(
+def _family_tensors(
     name: str,
     *,
     parameters: tuple[tuple[str, float], ...],
@@ -165,14 +168,16 @@ def _made(
 
 
 @lru_cache(KEPT)
-def _stored(made: Tensors, format: Format, weight_format: Format, scale: str) -> Tensors:
+def _rounded_tensors(
+    unrounded: Tensors, format: Format, weight_format: Format, scale: str
+) -> Tensors:
     """The tensors in their formats, x scaled first where that is asked for."""
-    exponent = _exponent(made.x, format) if scale == "per_tensor" else 0
+    exponent = _exponent(unrounded.x, format) if scale == "per_tensor" else 0
     return Tensors(
-        _cast(np.ldexp(made.x, exponent), format),
-        None if made.gain is None else _cast(made.gain, weight_format),
-        None if made.bias is None else _cast(made.bias, weight_format),
-        math.ldexp(made.eps, 2 * exponent),
+        _cast(np.ldexp(unrounded.x, exponent), format),
+        None if unrounded.gain is None else _cast(unrounded.gain, weight_format),
+        None if unrounded.bias is None else _cast(unrounded.bias, weight_format),
+        math.ldexp(unrounded.eps, 2 * exponent),
         exponent,
     )
 
@@ -271,9 +276,9 @@ def _overflows(trace: list[Step] | None) -> dict[str, Any]:
 
 
 @lru_cache(KEPT)
-def _sizes(made: Tensors) -> dict[str, Any]:
+def _sizes(unrounded: Tensors) -> dict[str, Any]:
     """The largest magnitude and the smallest and largest row rms, of the finite elements."""
-    x = np.where(np.isfinite(made.x), made.x, 0.0)
+    x = np.where(np.isfinite(unrounded.x), unrounded.x, 0.0)
     largest = float(np.max(np.abs(x), initial=0.0))
     # Squares of scaled elements do not overflow, nor do those that matter underflow.
     rms = largest * np.sqrt(np.mean(np.square(x / (largest or 1.0)), axis=1))
@@ -284,7 +289,7 @@ def _sizes(made: Tensors) -> dict[str, Any]:
     }
 
 
-def _worst(report: ErrorReport, stored: Tensors) -> dict[str, Any]:
+def _worst(report: ErrorReport, rounded: Tensors) -> dict[str, Any]:
     """The worst element of the arithmetic error and what it came from, in hexadecimal."""
     worst = report.worst
     names = ("actual", "expected", "exact", "x", "gain", "bias", "row")
@@ -292,9 +297,9 @@ def _worst(report: ErrorReport, stored: Tensors) -> dict[str, Any]:
         empty = dict.fromkeys((f"worst_{name}_hex" for name in names), "")
         return {"worst_row": -1, "worst_column": -1, "worst_ulp": math.nan, **empty}
     row, column = worst.index
-    values = stored.x[row].astype(np.float64)
+    values = rounded.x[row].astype(np.float64)
     values_shown = [*values[:SHOWN], values[np.argmax(np.abs(values))]]
-    vectors = {"gain": stored.gain, "bias": stored.bias}
+    vectors = {"gain": rounded.gain, "bias": rounded.bias}
     return {
         "worst_row": row,
         "worst_column": column,

@@ -59,18 +59,17 @@ class _Patient:
 
     def write(self, text: str) -> int:
         """Write, unless the stream is broken."""
-        if not self._broken:
-            try:
-                self._stream.write(text)
-            except (OSError, ValueError):
-                self._break()
+        self._attempt(self._stream.write, text)
         return len(text)
 
     def flush(self) -> None:
         """Flush, unless the stream is broken."""
+        self._attempt(self._stream.flush)
+
+    def _attempt(self, call: Callable[..., Any], *arguments: str) -> None:
         if not self._broken:
             try:
-                self._stream.flush()
+                call(*arguments)
             except (OSError, ValueError):
                 self._break()
 

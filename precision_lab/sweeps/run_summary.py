@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunSummary:
     """What a run came to.
 
     Parameters
@@ -40,21 +40,17 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failed:
+class FailedCases:
     """The cases of one plan or kernel that could not be measured.
 
     Parameters
     ----------
-    name
-        Of the plan or the kernel.
-    kind
-        ``plan`` or ``kernel``.
+    name, kind
+        Of the plan or the kernel: ``plan`` or ``kernel``.
     cases
         How many of its cases failed.
-    first
-        The first of them, in words.
-    error
-        What went wrong in it.
+    first, error
+        The first of them, in words, and what went wrong in it.
     crashed
         Whether one of them ended or held up its process, or this package failed; else each kernel
         raised, or gave what is no output.
@@ -71,17 +67,12 @@ class Failed:
 class CaseError(RuntimeError):
     """Some cases could not be measured; the rows of all others are saved.
 
-    Parameters
-    ----------
-    message
-        What went wrong.
-    failed
-        What failed, each plan and kernel once.
-    run
-        What the run came to.
+    `failed` has each plan and kernel once.
     """
 
-    def __init__(self, message: str, failed: tuple[Failed, ...] = (), run: Run | None = None):
+    def __init__(
+        self, message: str, failed: tuple[FailedCases, ...] = (), run: RunSummary | None = None
+    ):
         super().__init__(message)
         self.failed = failed
         self.run = run
@@ -92,24 +83,18 @@ class KernelError(CaseError, InputError):
 
 
 def case_error(
-    replies: Sequence[dict[str, Any]], cases: Mapping[int, Case], done: Run
+    replies: Sequence[dict[str, Any]], cases: Mapping[int, Case], done: RunSummary
 ) -> CaseError:
     """What is raised of cases that failed: each plan and kernel once, in the sweep's order.
 
-    Parameters
-    ----------
-    replies
-        Of those cases, each with ``position``, ``error`` and ``bad_input``.
-    cases
-        All that were wanted, by position.
-    done
-        What the run came to.
+    `replies` are those of the cases, each with ``position``, ``error`` and ``bad_input``; `cases`
+    are all that were wanted, by position.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for reply in sorted(replies, key=lambda reply: int(reply["position"])):
         by_name.setdefault(cases[reply["position"]].name, []).append(reply)
     failed = tuple(
-        Failed(
+        FailedCases(
             name=name,
             kind="kernel" if cases[replies_of_one[0]["position"]].kernel else "plan",
             cases=len(replies_of_one),
@@ -119,13 +104,12 @@ def case_error(
         )
         for name, replies_of_one in by_name.items()
     )
-    message = (
-        f"{len(replies)} of {len(cases)} cases could not be measured, the others are saved; the "
-        f"first is {failed[0].first}: {failed[0].error}"
-    )
+    which = f"the first is {failed[0].first}: {failed[0].error}"
     if len(failed) > 1:
         each = "; ".join(f"{one.name} ({one.cases}): {one.error}" for one in failed)
-        message = f"{len(replies)} of {len(cases)} cases could not be measured, the others are "
-        message += f"saved; those of {each}"
+        which = f"those of {each}"
+    message = (
+        f"{len(replies)} of {len(cases)} cases could not be measured, the others are saved; {which}"
+    )
     kind = CaseError if any(one.crashed for one in failed) else KernelError
     return kind(message, failed, done)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, TypeAlias
 
-from precision_lab.exceptions import InputError, whole
+from precision_lab.exceptions import InputError, check_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ Numbered: TypeAlias = "tuple[int, Case]"
 CHUNK = 32
 
 
-class Schedule:
+class CaseQueue:
     """The cases that are not finished, in chunks, each of which one process takes.
 
     Several processes may fill one file. What another has claimed is put off; when nothing else is
@@ -29,10 +29,8 @@ class Schedule:
 
     Parameters
     ----------
-    store
-        Where the rows go.
-    cases
-        The cases wanted.
+    store, cases
+        Where the rows go, and the cases wanted.
     jobs
         How many workers there are.
     """
@@ -98,21 +96,12 @@ def groups(cases: Sequence[Numbered]) -> list[list[Numbered]]:
 def shard(cases: Sequence[Numbered], number: int, of: int) -> list[Numbered]:
     """One of several parts of equal work: every `of`-th group of cases, from the `number`-th on.
 
-    Parameters
-    ----------
-    cases
-        All cases of a sweep.
-    number
-        From 1.
-    of
-        How many shards there are.
-
     Raises
     ------
     InputError
         There is no such shard.
     """
-    whole("the number of shards", of, 1, 2**31)
+    check_integer("the number of shards", of, 1, 2**31)
     if not 1 <= number <= of:
         raise InputError(
             f"there is no shard {number}/{of}: the first is 1/{of}, the last {of}/{of}"

@@ -63,17 +63,10 @@ class Worker(Process):
 
 
 class Workers:
-    """A few workers that measure chunks of cases.
+    """A few workers that measure chunks of cases with `measure`, a ``module:function``.
 
-    Parameters
-    ----------
-    measure
-        ``module:function`` from a case to its result.
-    jobs
-        How many processes at most.
-    chunks
-        Numbered cases; one chunk goes to one worker, which shares what its cases share. The next is
-        asked for when a worker is free to begin it.
+    One chunk goes to one worker, which shares what its cases share. The next is asked for when a
+    worker is free to begin it.
     """
 
     def __init__(self, measure: str, jobs: int, chunks: Iterable[list[Numbered]]) -> None:

@@ -5,8 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from precision_lab.identification import LIKELY, SIZES, Identified, answer, questions, rivals
-from precision_lab.identification import Call as AnsweredCall
+from precision_lab.identification import (
+    LIKELY,
+    SIZES,
+    Identified,
+    KernelAnswer,
+    answer,
+    make_queries,
+    rivals,
+)
 from precision_lab.kernels.running import Outcome
 from precision_lab.validation.common_causes import common_cause
 from precision_lab.validation.verdict import Diagnosis
@@ -55,13 +62,13 @@ def nearest_plans(
     calls, outcomes
         The run, whose outcomes show what it takes.
     """
-    answered: list[AnsweredCall] = []
+    answered: list[KernelAnswer] = []
     biased = not claim.norm.centred or any(
         call.inputs.bias is not None and outcome.y is not None
         for call, outcome in zip(calls, outcomes, strict=True)
     )
     for sizes in (_sizes(calls, outcomes), _answered_sizes(calls, outcomes)):
-        for inputs in questions(
+        for inputs in make_queries(
             claim.norm,
             claim.format,
             claim.weight_format,
@@ -72,7 +79,7 @@ def nearest_plans(
         ):
             y = execute(inputs).y
             if y is not None:
-                answered.append(AnsweredCall(inputs, y))
+                answered.append(KernelAnswer(inputs, y))
         if answered:
             return answer(
                 answered,

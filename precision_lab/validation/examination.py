@@ -155,7 +155,7 @@ def validate(
             diagnose=diagnoser(execute, claim) if diagnose else None,
             diagnose_sound=diagnose is True,
         )
-        limits = (*tool.declared.told, *verdict.unsupported)
+        limits = (*tool.declared.limits, *verdict.unsupported)
         remarks = (*filter(None, [tool.declared.note]), *verdict.notes)
         return dataclasses.replace(verdict, unsupported=limits, notes=remarks)
 

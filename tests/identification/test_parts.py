@@ -9,6 +9,7 @@ from precision_lab.identification import queries as calls
 from precision_lab.identification import search
 from precision_lab.identification.diagnosis import FAULTS, NARROW, eps_faults, faults
 from precision_lab.identification.effective import effective_eps
+from precision_lab.identification.search import PlanSearch
 from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
@@ -37,7 +38,7 @@ def test_bits_tell_zeros_apart_and_no_nan():
 def test_questions_hold_what_they_promise():
     """Two sizes, two eps, rows near √eps and rows with a large mean; a bias for layer norms."""
     for norm in norms.values():
-        asked = list(calls.questions(norm, formats["float16"], formats["float32"]))
+        asked = list(calls.make_queries(norm, formats["float16"], formats["float32"]))
         assert {3, 40} == {inputs.x.shape[1] for inputs in asked}
         assert {1e-6, 1e-5} == {inputs.eps for inputs in asked}
         assert {norm.centred} == {inputs.bias is not None for inputs in asked}
@@ -59,6 +60,24 @@ def test_the_grid_is_of_plans_and_has_no_twins():
         known = [tuple(plan.switches.items()) for plan in made if plan is not None]
         assert len(known) > 500
         assert len(set(known)) == len(known)
+
+
+def test_plans_that_share_a_stage_have_its_root():
+    """In low precision the order of summation shows: what is shared is what each plan computes."""
+    rms, half = norms["rms"], formats["float16"]
+    kernel = lambda x, w, b, eps: emulate(x, w, b, eps=eps, plan="all-low")  # noqa: E731
+    answers = [calls.ask(kernel, inputs) for inputs in calls.make_queries(rms, half, half)]
+    wanted = [
+        {**dict.fromkeys(grid.FORMAT_NAMES, "input"), "order": order} for order in grid.ORDERS[:2]
+    ]
+    stages = PlanSearch(answers)._stages([{**grid.DEFAULTS, **one} for one in wanted])
+    assert len(wanted) == len(stages)
+    for stage in stages:
+        for switches in stage.switches:
+            plan = grid.plan(rms, **switches)
+            for answer, values in zip(answers, stage.values, strict=True):
+                run = Emulation(plan, answer.inputs)
+                np.testing.assert_array_equal(run.root(run.statistic())["r"], values["r"])
 
 
 @pytest.mark.parametrize(("switch", "value"), list(FAULTS))
@@ -94,7 +113,7 @@ def test_an_eps_in_effect_is_seen():
     """Ten times the eps, or one for all calls, is read off the outputs; the right one is not."""
 
     def answered(change):
-        asked = calls.questions(norms["rms"], formats["float16"], formats["float16"])
+        asked = calls.make_queries(norms["rms"], formats["float16"], formats["float16"])
         kernel = lambda x, w, b, eps: emulate(x, w, b, eps=change(eps), plan="late")  # noqa: E731
         return [calls.ask(kernel, inputs) for inputs in asked]
 

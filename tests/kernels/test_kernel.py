@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.finding import find_kernel, found_again
+from precision_lab.kernels.finding import find_kernel, recover_kernel
 from precision_lab.plan.emulation import emulate
 
 X = np.arange(12, dtype=ml_dtypes.bfloat16).reshape(3, 4)
@@ -71,7 +71,7 @@ def test_records(file, monkeypatch):
     assert ("my own", "norms.py:mine", "numpy", "cpu") == (
         kernel.name, kernel.source, kernel.framework, kernel.device,
     )  # fmt: skip
-    assert kernel == found_again(kernel.where, kernel.record)
+    assert kernel == recover_kernel(kernel.where, kernel.record)
     monkeypatch.chdir(file.parent)
     assert (
         kernel.record
@@ -89,7 +89,7 @@ def test_an_edited_kernel_is_another(file):
     file.write_text(MINE + "\n# Slower.\n")
     assert kernel.digest != find_kernel(f"{file}:mine").digest
     with pytest.raises(InputError, match=r"mine \(norms.py:mine\) is not what it was"):
-        found_again(kernel.where, kernel.record)
+        recover_kernel(kernel.where, kernel.record)
 
 
 def test_a_plan_by_its_name():
@@ -100,7 +100,7 @@ def test_a_plan_by_its_name():
     assert expected.tobytes() == kernel(x, weight, eps=1e-5).tobytes()
     assert ("rms", 1.0) == (kernel.norm, kernel.weight_offset)
     assert "layer" == find_kernel("late", norm="layer").norm
-    assert kernel.record == found_again(kernel.where, kernel.record).record
+    assert kernel.record == recover_kernel(kernel.where, kernel.record).record
     with pytest.raises(InputError, match="computes the norm 'rms', not 'layer'"):
         find_kernel("hf-gemma", norm="layer")
 
@@ -108,11 +108,11 @@ def test_a_plan_by_its_name():
 def test_callables_of_this_process():
     """A lambda or an instance is a kernel while it lives, and found again as long."""
     kernel = find_kernel(lambda x, weight, bias, eps: x)
-    assert kernel is found_again(kernel.where, kernel.record)
+    assert kernel is recover_kernel(kernel.where, kernel.record)
     where, record = kernel.where, kernel.record
     del kernel
     with pytest.raises(InputError, match="lived in another process"):
-        found_again(where, record)
+        recover_kernel(where, record)
 
     class Twice:
         def __call__(self, x, weight, bias, eps):

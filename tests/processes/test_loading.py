@@ -13,7 +13,7 @@ from precision_lab.exceptions import InputError
 from precision_lab.kernels.finding import find_kernel
 from precision_lab.numbers.conformance import libraries
 from precision_lab.numbers.conformance.check import conformance
-from precision_lab.processes.loading import guarded, load, said
+from precision_lab.processes.loading import describe_error, guard_call, load
 
 HERE = "precision_lab.numbers.conformance"
 
@@ -126,7 +126,10 @@ def test_an_interrupt_where_there_are_none(handler):
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with pytest.raises(InputError, match=r"this ended in KeyboardInterrupt"), guarded("this"):
+        with (
+            pytest.raises(InputError, match=r"this ended in KeyboardInterrupt"),
+            guard_call("this"),
+        ):
             interrupts()
     finally:
         signal.signal(signal.SIGINT, before)
@@ -165,12 +168,12 @@ def test_a_file_may_hold_dataclasses_and_have_neighbours(tmp_path):
 
 def test_errors_are_quoted_in_one_short_line():
     """An error of the code under test is cut at 200 characters, without control characters."""
-    assert said(ValueError("a\x1b[31m\tb\nc")) == "ValueError: a\\x1b[31m\\tb"
-    assert said(ValueError()) == "ValueError"
-    assert len(said(ValueError("long " * 100))) == 200
+    assert describe_error(ValueError("a\x1b[31m\tb\nc")) == "ValueError: a\\x1b[31m\\tb"
+    assert describe_error(ValueError()) == "ValueError"
+    assert len(describe_error(ValueError("long " * 100))) == 200
 
     class SilentError(Exception):
         def __str__(self):
             raise ValueError
 
-    assert said(SilentError()) == "SilentError"
+    assert describe_error(SilentError()) == "SilentError"

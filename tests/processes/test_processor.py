@@ -17,14 +17,14 @@ from precision_lab.norm.ground_truth import Truth, truth
 from precision_lab.numbers.conformance.check import conformance
 from precision_lab.processes import processor
 from precision_lab.processes.processor import (
-    Arithmetic,
+    ArithmeticState,
     current_arithmetic,
-    kept_arithmetic,
+    restore_arithmetic,
     unchanged_arithmetic,
 )
 from precision_lab.validation.examination import validate
 
-PLAIN = Arithmetic("to nearest", flushes_results=False, flushes_operands=False)
+PLAIN = ArithmeticState("to nearest", flushes_results=False, flushes_operands=False)
 FEW = {"format": "float32", "hidden": [8], "rows": [2], "probes": ["normal"], "diagnose": False}
 REFUSED = {"rounding": "rounding otherwise than to the nearest", "flush": "left the processor flus"}
 X = np.random.default_rng(0).normal(size=(16, 64)).astype(np.float32)
@@ -51,7 +51,7 @@ def test_each_mode_is_seen(name):
     with mode(name):
         now = current_arithmetic()
     rounding = name if KINDS[name] == "rounding" else "to nearest"
-    assert Arithmetic(rounding, name == "FTZ", name == "DAZ") == now
+    assert ArithmeticState(rounding, name == "FTZ", name == "DAZ") == now
     assert current_arithmetic() == PLAIN
 
 
@@ -178,13 +178,13 @@ def test_without_an_environment(monkeypatch):
     library.fegetenv(saved)
     monkeypatch.setattr(processor, "_fenv", lambda: None)
     try:
-        with kept_arithmetic() as changes:
+        with restore_arithmetic() as changes:
             torch.set_flush_denormal(True)
         assert ["flush"] == [change.kind for change in changes]
         assert current_arithmetic() == PLAIN
         with (
             pytest.raises(InputError, match="cannot be put back: start a new process"),
-            kept_arithmetic(),
+            restore_arithmetic(),
         ):
             library.fesetround(0x800)
     finally:
@@ -198,7 +198,7 @@ def test_what_was_set_before_is_no_change():
         with unchanged_arithmetic("this"):
             pass
         assert current_arithmetic().rounding == "up"
-        with kept_arithmetic() as changes:
+        with restore_arithmetic() as changes:
             ctypes.CDLL("libm.so.6").fesetround(0)
         assert current_arithmetic().rounding == "up"
     assert [("rounding", "it left the processor rounding to nearest")] == changes

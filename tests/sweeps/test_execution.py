@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import standins
+from stored_rows import read
 
 from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError
@@ -26,7 +27,6 @@ from precision_lab.sweeps.execution import cases_of, run
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.progress_display import show_progress
 from precision_lab.sweeps.results.file import StoppedError
-from precision_lab.sweeps.results.reader import read
 from precision_lab.sweeps.results.store import Store
 from precision_lab.sweeps.run_summary import CaseError
 

@@ -25,7 +25,7 @@ from precision_lab.plan.emulation import emulate
 from precision_lab.plan.program import STEPS
 from precision_lab.plan.table import plans
 from precision_lab.sweeps.grid import Sweep
-from precision_lab.sweeps.measurement import made_tensors, measure
+from precision_lab.sweeps.measurement import measure, unrounded_tensors
 from precision_lab.sweeps.sources import captured, family
 
 if TYPE_CHECKING:
@@ -302,9 +302,9 @@ class TestEveryCase:
     def test_cases_that_share_inputs_get_the_same(self):
         """Plans and formats are held to the same numbers, not to copies."""
         first, *others = Sweep(plans=["late", "early"], formats=["bf16", "fp16"]).cases()
-        assert {id(made_tensors(first))} == {id(made_tensors(case)) for case in others}
+        assert {id(unrounded_tensors(first))} == {id(unrounded_tensors(case)) for case in others}
         other = dataclasses.replace(first, seed=1)
-        assert made_tensors(first) is not made_tensors(other)
+        assert unrounded_tensors(first) is not unrounded_tensors(other)
 
 
 class TestSweep:

@@ -12,9 +12,9 @@ from precision_lab.exceptions import InputError
 from precision_lab.plan.table import plans
 from precision_lab.sweeps.execution import cases_of
 from precision_lab.sweeps.grid import Sweep
-from precision_lab.sweeps.results.reader import Row
+from precision_lab.sweeps.results.reader import StoredRow
 from precision_lab.sweeps.results.store import Store
-from precision_lab.sweeps.scheduling import CHUNK, Schedule, chunks, groups, shard
+from precision_lab.sweeps.scheduling import CHUNK, CaseQueue, chunks, groups, shard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +29,9 @@ GRID = Sweep(
 CASES = list(enumerate(cases_of(GRID)))
 
 
-def row(position: int) -> Row:
+def row(position: int) -> StoredRow:
     """A finished case."""
-    return Row(
+    return StoredRow(
         position=position,
         key=CASES[position][1].key,
         case="{}",
@@ -102,17 +102,17 @@ class TestDeal:
         """Every unfinished case once, in order."""
         with opened(None) as store:
             store.add([row(0), row(7)])
-            schedule = Schedule(store, CASES, 2)
-            dealt = places(itertools.chain.from_iterable(schedule))
+            queue = CaseQueue(store, CASES, 2)
+            dealt = places(itertools.chain.from_iterable(queue))
             assert [place for place in range(len(CASES)) if place not in (0, 7)] == dealt
-            assert (2, 0) == (schedule.finished_before, schedule.finished_elsewhere)
+            assert (2, 0) == (queue.finished_before, queue.finished_elsewhere)
 
     def test_two_share_the_work(self, tmp_path):
         """What one has taken the other does not begin, and each sees what the other finished."""
         with opened(tmp_path / "a.sqlite") as one, opened(tmp_path / "a.sqlite") as other:
             stores = (one, other)
-            deals = [Schedule(store, CASES, 1) for store in stores]
-            hands = [iter(schedule) for schedule in deals]
+            deals = [CaseQueue(store, CASES, 1) for store in stores]
+            hands = [iter(queue) for queue in deals]
             measured: list[list[int]] = [[], []]
             for side in itertools.cycle((0, 1)):
                 chunk = next(hands[side], None)
@@ -123,14 +123,14 @@ class TestDeal:
             assert list(range(len(CASES))) == sorted(measured[0] + measured[1])
             assert [] == list(hands[1 - side])
             assert [len(theirs) for theirs in measured[::-1]] == [
-                schedule.finished_elsewhere for schedule in deals
+                queue.finished_elsewhere for queue in deals
             ]
 
     def test_what_another_has_in_hand_comes_last(self, tmp_path):
         """It may be dead: its cases are measured from the end on, and not for ever put off."""
         with opened(tmp_path / "a.sqlite") as one, opened(tmp_path / "a.sqlite") as other:
-            taken = places(next(iter(Schedule(other, CASES, 1))))
-            dealt = places(itertools.chain.from_iterable(Schedule(one, CASES, 1)))
+            taken = places(next(iter(CaseQueue(other, CASES, 1))))
+            dealt = places(itertools.chain.from_iterable(CaseQueue(one, CASES, 1)))
             free = [place for place in range(len(CASES)) if place not in taken]
             assert free == dealt[: len(free)]
             assert taken[::-1] == dealt[len(free) :]
@@ -138,18 +138,18 @@ class TestDeal:
     def test_what_it_finished_meanwhile_is_not_done_again(self, tmp_path):
         """Also in the last moment."""
         with opened(tmp_path / "a.sqlite") as one, opened(tmp_path / "a.sqlite") as other:
-            taken = places(next(iter(Schedule(other, CASES, 1))))
-            schedule = Schedule(one, CASES, 1)
-            hand = iter(schedule)
+            taken = places(next(iter(CaseQueue(other, CASES, 1))))
+            queue = CaseQueue(one, CASES, 1)
+            hand = iter(queue)
             first = places(next(hand))
             other.add([row(place) for place in taken])
             rest = places(itertools.chain.from_iterable(hand))
             assert [place for place in range(len(CASES)) if place not in taken] == first + rest
-            assert len(taken) == schedule.finished_elsewhere
+            assert len(taken) == queue.finished_elsewhere
 
     def test_claims_end_with_their_process(self, tmp_path):
         """One that was interrupted leaves nothing behind."""
         with opened(tmp_path / "a.sqlite") as other:
-            next(iter(Schedule(other, CASES, 1)))
+            next(iter(CaseQueue(other, CASES, 1)))
         with opened(tmp_path / "a.sqlite") as one:
-            assert CASES == list(itertools.chain.from_iterable(Schedule(one, CASES, 1)))
+            assert CASES == list(itertools.chain.from_iterable(CaseQueue(one, CASES, 1)))

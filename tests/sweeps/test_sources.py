@@ -17,7 +17,7 @@ from precision_lab.inputs.packaged import captures
 from precision_lab.inputs.parameters import make_gain
 from precision_lab.sweeps.execution import run
 from precision_lab.sweeps.grid import Sweep
-from precision_lab.sweeps.measurement import made_tensors, measure
+from precision_lab.sweeps.measurement import measure, unrounded_tensors
 from precision_lab.sweeps.results.exporting import export
 from precision_lab.sweeps.sources import Source, captured, family
 
@@ -84,7 +84,7 @@ class TestFiles:
     def test_values_are_the_files(self, path):
         """What is measured is what the file holds, and no other array is ever written to."""
         for case, layer in zip(Sweep(inputs=captured(path)).cases(), LAYERS, strict=True):
-            tensors = made_tensors(case)
+            tensors = unrounded_tensors(case)
             np.testing.assert_array_equal(layer.x, tensors.x)
             np.testing.assert_array_equal(layer.weight, tensors.gain)
             assert tensors.bias is None
@@ -117,7 +117,7 @@ class TestFiles:
         """The rows of x stay, and gain and bias are made."""
         source = captured(path, "a").replace(seeds=(7,), gains=("random",), biases=("random",))
         (case,) = Sweep(inputs=source).cases()
-        tensors = made_tensors(case)
+        tensors = unrounded_tensors(case)
         np.testing.assert_array_equal(VALUES, tensors.x)
         np.testing.assert_array_equal(make_gain("random", hidden=4, seed=7), tensors.gain)
         assert tensors.bias is not None
@@ -127,7 +127,7 @@ class TestFiles:
         (case, *_) = Sweep(inputs=captured(path)).cases()
         write_capture(path, dataclasses.replace(CAPTURE, model="other"))
         with pytest.raises(InputError, match=r"run.safetensors was changed: it held Tiny.* other@"):
-            made_tensors(case)
+            unrounded_tensors(case)
 
     @pytest.mark.parametrize("name", ["missing.safetensors", "a/b", "nul\0.safetensors", "./"])
     def test_no_such_file(self, name, tmp_path, monkeypatch):

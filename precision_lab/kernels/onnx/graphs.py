@@ -103,7 +103,7 @@ class Graph:
             raise InputError(f"{self.path} holds {name!r}, which is no number") from error
 
 
-def written_out(graph: Graph) -> dict[str, Any]:
+def elementwise_norm(graph: Graph) -> dict[str, Any]:
     """A graph that is a norm as a whole: what `OneNorm` is made of.
 
     Raises
@@ -135,7 +135,7 @@ def written_out(graph: Graph) -> dict[str, Any]:
     parameter = graph.shape(weight or bias) if weight or bias else None
     hidden = shape[-1] or (parameter[-1] if parameter else 0)
     return {
-        "model": _opened(graph, x, [name for name in (weight, bias) if name]),
+        "model": _with_parameters_as_inputs(graph, x, [name for name in (weight, bias) if name]),
         "operator": "graph",
         "norm": "layer" if "Sub" in kinds else "rms",
         "x": x,
@@ -154,8 +154,8 @@ def _inputs(graph: Graph) -> tuple[str, str, str]:
     free = [one.name for one in graph.model.graph.input if one.name not in graph.stored]
     wide = [name for name in free if len(graph.shape(name) or []) > 1]
     if len(wide) != 1:
-        told = ", ".join(map(repr, free)) or "none"
-        raise InputError(f"{graph.path} has the inputs {told}: a norm has one that has rows")
+        names = ", ".join(map(repr, free)) or "none"
+        raise InputError(f"{graph.path} has the inputs {names}: a norm has one that has rows")
     narrow = [name for name in free if name != wide[0]]
     narrow += [name for name, tensor in graph.stored.items() if int(np.prod(tensor.dims)) > 1]
     found = {"weight": "", "bias": ""}
@@ -190,23 +190,23 @@ def _eps(graph: Graph, parameters: set[str]) -> float | None:
     return found[0] if len(found) == 1 and found[0] >= 0 else None
 
 
-def _opened(graph: Graph, x: str, parameters: list[str]) -> bytes:
+def _with_parameters_as_inputs(graph: Graph, x: str, parameters: list[str]) -> bytes:
     """The model with its parameters as inputs, and any number of rows."""
     import onnx
 
     model = onnx.ModelProto()
     model.CopyFrom(graph.model)
-    own = model.graph
-    kept = [one for one in own.initializer if one.name not in parameters]
-    stored = {one.name: one for one in own.initializer if one.name in parameters}
-    inputs = [one for one in own.input if one.name == x or one.name in parameters]
+    copy_graph = model.graph
+    kept = [one for one in copy_graph.initializer if one.name not in parameters]
+    stored = {one.name: one for one in copy_graph.initializer if one.name in parameters}
+    inputs = [one for one in copy_graph.input if one.name == x or one.name in parameters]
     named = {one.name for one in inputs}
     for name, tensor in stored.items():
         if name not in named:
             inputs.append(
                 onnx.helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims))
             )
-    outputs = list(own.output)[:1]
+    outputs = list(copy_graph.output)[:1]
     for one in (*(one for one in inputs if one.name == x), *outputs):
         for place, size in enumerate(list(one.type.tensor_type.shape.dim)[:-1]):
             size.dim_param = f"rows{place}"
@@ -216,7 +216,7 @@ def _opened(graph: Graph, x: str, parameters: list[str]) -> bytes:
             copy = type(value)()
             copy.CopyFrom(value)
             copies.append(copy)
-        del getattr(own, field)[:]
-        getattr(own, field).extend(copies)
-    del own.value_info[:]
+        del getattr(copy_graph, field)[:]
+        getattr(copy_graph, field).extend(copies)
+    del copy_graph.value_info[:]
     return bytes(model.SerializeToString())

@@ -14,9 +14,9 @@ import numpy as np
 
 from precision_lab.exceptions import InputError
 from precision_lab.kernels.declared import Adapted, Declared
-from precision_lab.kernels.onnx.models import OneNorm, one_norm
+from precision_lab.kernels.onnx.models import OneNorm, extract_norm
 from precision_lab.numbers import formats
-from precision_lab.processes import said
+from precision_lab.processes import describe_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def adapt(path: Path, *, weight_offset: float = 0.0) -> Adapted:
     InputError
         As for `onnx_models.one_norm`, or onnxruntime is not there or cannot run it.
     """
-    norm = one_norm(path)
+    norm = extract_norm(path)
     session = _session(norm, path)
     note = ""
     if norm.others:
@@ -88,7 +88,9 @@ def adapt(path: Path, *, weight_offset: float = 0.0) -> Adapted:
     ) -> NDArray[Any]:
         hidden = x.shape[-1]
         declared.refuse(hidden=hidden, eps=eps)
-        feeds = {norm.x: _held(x, norm.format, "x").reshape(*[1] * (norm.rank - 2), *x.shape)}
+        feeds = {
+            norm.x: _check_format(x, norm.format, "x").reshape(*[1] * (norm.rank - 2), *x.shape)
+        }
         if norm.skip:
             # Only −0 leaves every x what it is, 0 and −0 too.
             feeds[norm.skip] = formats[norm.format].cast(np.full(x.shape, -0.0))
@@ -96,15 +98,15 @@ def adapt(path: Path, *, weight_offset: float = 0.0) -> Adapted:
             ("weight", norm.weight, weight, 1.0 - weight_offset),
             ("bias", norm.bias, bias, 0.0),
         )
-        for role, name, given, absent in parameters:
+        for role, name, value, absent in parameters:
             if name:
-                value = np.full(hidden, absent) if given is None else given
-                if given is None:
-                    value = formats[norm.weight_format].cast(value)
-                feeds[name] = _held(value, norm.weight_format, role)
-            elif given is not None:
+                neutral = formats[norm.weight_format].cast(np.full(hidden, absent))
+                feeds[name] = _check_format(
+                    neutral if value is None else value, norm.weight_format, role
+                )
+            elif value is not None:
                 raise NotImplementedError(f"it has no {role}")
-        return _answer(session, feeds).reshape(x.shape)
+        return _first_output(session, feeds).reshape(x.shape)
 
     return Adapted(function=function, framework="onnx", norm=norm.norm, declared=declared)
 
@@ -119,32 +121,33 @@ def _session(norm: OneNorm, path: Path) -> Any:
     except Exception as error:
         # Its errors have a root of their own for each code, and none in common.
         raise InputError(
-            f"{path}: onnxruntime cannot run its {norm.operator} in {norm.format}: {said(error)}"
+            f"{path}: onnxruntime cannot run its {norm.operator} in {norm.format}:"
+            f" {describe_error(error)}"
         ) from error
 
 
-def _held(array: NDArray[Any], format: str, role: str) -> NDArray[Any]:
+def _check_format(array: NDArray[Any], format: str, role: str) -> NDArray[Any]:
     if array.dtype != formats[format].dtype:
         raise NotImplementedError(f"its {role} is {format}, not {array.dtype}")
     return np.ascontiguousarray(array)
 
 
-def _answer(session: Any, feeds: dict[str, NDArray[Any]]) -> NDArray[Any]:
+def _first_output(session: Any, feeds: dict[str, NDArray[Any]]) -> NDArray[Any]:
     """The first output; bfloat16 goes in and out by its bits."""
     if all(array.dtype.name != "bfloat16" for array in feeds.values()):
         found: NDArray[Any] = session.run(None, feeds)[0]
         return found
     runtime = _runtime()
     values = {name: _value(runtime, array) for name, array in feeds.items()}
-    given = session.run_with_ort_values([session.get_outputs()[0].name], values)[0]
-    if "bfloat16" not in given.data_type():
-        plain: NDArray[Any] = given.numpy()
+    value = session.run_with_ort_values([session.get_outputs()[0].name], values)[0]
+    if "bfloat16" not in value.data_type():
+        plain: NDArray[Any] = value.numpy()
         return plain
-    shape = tuple(given.shape())
+    shape = tuple(value.shape())
     size = int(np.prod(shape))
     bits = np.zeros(size, np.uint16)
     if size:
-        ctypes.memmove(bits.ctypes.data, given.data_ptr(), 2 * size)
+        ctypes.memmove(bits.ctypes.data, value.data_ptr(), 2 * size)
     return bits.view(formats["bfloat16"].dtype).reshape(shape)
 
 

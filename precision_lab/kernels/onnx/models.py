@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError
-from precision_lab.kernels.onnx.graphs import Graph, written_out
-from precision_lab.processes import said
+from precision_lab.kernels.onnx.graphs import Graph, elementwise_norm
+from precision_lab.processes import describe_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,10 +52,8 @@ class OneNorm:
         Names of its inputs; "" for what it does not have.
     format, weight_format
         Of x, and of weight and bias.
-    rank
-        Dimensions of x, the last one hidden.
-    hidden
-        The one size that it is made for, None for any.
+    rank, hidden
+        Dimensions of x, the last one hidden; the one size of it, None for any.
     eps
         What it adds, None where that is not seen.
     others
@@ -77,7 +75,7 @@ class OneNorm:
     others: int = 0
 
 
-def one_norm(path: Path) -> OneNorm:
+def extract_norm(path: Path) -> OneNorm:
     """Find the norm of a model.
 
     Raises
@@ -94,12 +92,12 @@ def one_norm(path: Path) -> OneNorm:
         if node.op_type in INPUTS and node.domain in (*STANDARD, MICROSOFT)
     ]
     if len(nodes) > 1:
-        told = ", ".join(repr(node.name or node.output[0]) for node in nodes[:4])
+        names = ", ".join(repr(node.name or node.output[0]) for node in nodes[:4])
         more = ", …" if len(nodes) > 4 else ""
         raise InputError(
-            f"{path} holds {len(nodes)} norms ({told}{more}): give a model that holds one"
+            f"{path} holds {len(nodes)} norms ({names}{more}): give a model that holds one"
         )
-    return _of_node(graph, nodes[0], path) if nodes else OneNorm(**written_out(graph))
+    return _of_node(graph, nodes[0], path) if nodes else OneNorm(**elementwise_norm(graph))
 
 
 def _read(path: Path) -> Any:
@@ -124,7 +122,7 @@ def _read(path: Path) -> Any:
     try:
         model.ParseFromString(content)
     except Exception as error:
-        raise InputError(f"{path} is no ONNX model: {said(error)}") from error
+        raise InputError(f"{path} is no ONNX model: {describe_error(error)}") from error
     if not model.graph.node:
         raise InputError(f"{path} holds no norm, for it is an empty model or none at all")
     return model
@@ -148,11 +146,11 @@ def _of_node(graph: Graph, node: Any, path: Path) -> OneNorm:
         raise InputError(f"{path} does not say of which type the input of its norm is")
     weight_format = graph.format(names.get("weight", "")) or format
     attributes.pop("axis", None)
-    taken = [role if names.get(role) else "" for role in roles]
-    while not taken[-1]:
-        taken.pop()
-    made = onnx.helper.make_node(
-        node.op_type, taken, ["y"], domain=node.domain, **attributes,
+    present = [role if names.get(role) else "" for role in roles]
+    while not present[-1]:
+        present.pop()
+    new_node = onnx.helper.make_node(
+        node.op_type, present, ["y"], domain=node.domain, **attributes,
         **({} if node.op_type.startswith("Skip") else {"axis": -1}),
     )  # fmt: skip
     sizes = {"weight": ["hidden"], "bias": ["hidden"]}
@@ -162,20 +160,20 @@ def _of_node(graph: Graph, node: Any, path: Path) -> OneNorm:
             graph.code(format if role in ("x", "skip") else weight_format),
             sizes.get(role, ["rows", "hidden"]),
         )
-        for role in taken
+        for role in present
         if role
     ]
-    given = graph.code(graph.format(node.output[0]) or format)
-    output = onnx.helper.make_tensor_value_info("y", given, ["rows", "hidden"])
-    alone = onnx.helper.make_model(
-        onnx.helper.make_graph([made], "norm", inputs, [output]),
+    output_code = graph.code(graph.format(node.output[0]) or format)
+    output = onnx.helper.make_tensor_value_info("y", output_code, ["rows", "hidden"])
+    new_model = onnx.helper.make_model(
+        onnx.helper.make_graph([new_node], "norm", inputs, [output]),
         opset_imports=list(graph.model.opset_import),
         ir_version=graph.model.ir_version,
     )
     weight_shape = graph.shape(names.get("weight", ""))
     last = [sizes[-1] for sizes in (shape, weight_shape) if sizes and sizes[-1]]
     return OneNorm(
-        model=alone.SerializeToString(),
+        model=new_model.SerializeToString(),
         operator=node.op_type,
         norm=norm,
         x="x",
@@ -184,9 +182,9 @@ def _of_node(graph: Graph, node: Any, path: Path) -> OneNorm:
         hidden=last[0] if last else None,
         others=len(graph.model.graph.node) - 1,
         eps=float(attributes.get("epsilon", _float32(EPSILON.get(node.op_type, 1e-5)))),
-        weight="weight" if "weight" in taken else "",
-        bias="bias" if "bias" in taken else "",
-        skip="skip" if "skip" in taken else "",
+        weight="weight" if "weight" in present else "",
+        bias="bias" if "bias" in present else "",
+        skip="skip" if "skip" in present else "",
     )
 
 

@@ -53,16 +53,8 @@ class Claim:
 
     def to_dict(self) -> dict[str, object]:
         """Names and numbers."""
-        return {
-            "norm": self.norm.name,
-            "format": self.format.name,
-            "weight_format": self.weight_format.name,
-            "output_format": self.output_format.name,
-            "eps": list(self.eps),
-            "weight_offset": self.weight_offset,
-            "overflow": self.overflow,
-            "seed": self.seed,
-        }
+        names = {key: getattr(value, "name", value) for key, value in vars(self).items()}
+        return {**names, "eps": list(self.eps)}
 
     @classmethod
     def of(
@@ -87,11 +79,10 @@ class Claim:
             missing.
         """
         known = NOTHING if kernel is None else kernel.declared
-        own = formats.find(format or known.format or FORMAT)
-        weights = weight_format or known.weight_format or own
-        weight = formats.find(weights)
-        output = own if output_format is None else formats.find(output_format)
-        for role, row in (("format", own), ("weight_format", weight), ("output_format", output)):
+        inputs = formats.find(format or known.format or FORMAT)
+        weight = formats.find(weight_format or known.weight_format or inputs)
+        output = inputs if output_format is None else formats.find(output_format)
+        for role, row in (("format", inputs), ("weight_format", weight), ("output_format", output)):
             if row.precision > SINGLE:
                 raise InputError(
                     f"{role} is {row.name}: a kernel is judged in float32 and narrower formats"
@@ -116,7 +107,7 @@ class Claim:
             )
         return cls(
             norm=norms.find(norm or (kernel and kernel.norm) or "rms"),
-            format=own,
+            format=inputs,
             weight_format=weight,
             output_format=output,
             eps=tuple(check_eps(value) for value in values),

@@ -11,8 +11,6 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from precision_lab.exceptions import InputError
 from precision_lab.kernels.runner import Outcome
 from precision_lab.kernels.running.kernel_service import SERVED, kernel_of
@@ -46,10 +44,8 @@ class IsolatedKernel:
 
     Parameters
     ----------
-    kernel
-        ``file.py:function``, ``package.module:function`` or a plan's name.
-    options
-        Of `find_kernel`, such as ``framework`` and ``device``.
+    kernel, options
+        As for `find_kernel`; it is no callable.
     time_limit
         Seconds that a call may take; importing it may take so long too, and `START` at least.
 
@@ -61,14 +57,13 @@ class IsolatedKernel:
     """
 
     def __init__(self, kernel: str, *, time_limit: float = TIME_LIMIT, **options: Any) -> None:
-        self.where = kernel
         self.time_limit = time_limit
         self._question = {"kernel": kernel, **options}
         self._hangs = self._deaths = 0
         self._lost: Counter[int] = Counter()
         self._errors = ErrorOutput(kernel)
         self._process: Process | None = None
-        found = self._begin()
+        found = self._start()
         self.name, self.norm = found.name, found.norm
         self.weight_offset, self.declared = found.weight_offset, found.declared
 
@@ -87,19 +82,18 @@ class IsolatedKernel:
     def run(self, inputs: Inputs, claim: Claim) -> Outcome:
         """Call the kernel: what it gave, or how it failed to."""
         size = inputs.x.shape[-1]
-        if given_up := self._given_up(size):
-            return Outcome(findings=(("given-up", given_up),))
+        if reason := self._reason_to_stop(size):
+            return Outcome(findings=(("given-up", reason),))
         if self._process is None:
             try:
-                self._begin()
+                self._start()
             except InputError as error:
                 self._deaths = DEATHS
                 return Outcome(findings=(("killed", f"it could not be started again: {error}"),))
         process = self._process
         assert process is not None  # noqa: S101
-        arrays = inputs.named_arguments()
-        words = {"eps": inputs.eps, "weight_offset": inputs.weight_offset}
-        process.ask({**words, "claim": claim.to_dict()}, arrays)
+        question = {"eps": inputs.eps, "weight_offset": inputs.weight_offset}
+        process.ask({**question, "claim": claim.to_dict()}, inputs.named_arguments())
         try:
             answer = process.answer(self.time_limit)
         except TimeoutError:
@@ -111,22 +105,14 @@ class IsolatedKernel:
             self._deaths += 1
             self._lose(size)
             return Outcome(findings=(("killed", f"it ended its process ({how})"),))
-        told, found = answer
-        findings = [(kind, sentence) for kind, sentence in told["findings"]]
+        words, outputs = answer
+        findings = [(kind, sentence) for kind, sentence in words["findings"]]
         if strays := process.take_strays():
             sentence = f"{strays} more answers than calls came, as from a copy of its process"
             findings.append(("stray", sentence))
-        bits = found.get("y")
-        with np.errstate(all="ignore"):
-            return Outcome(
-                None if bits is None else bits.astype(np.float64),
-                bits,
-                told["raised"],
-                told["message"],
-                tuple(findings),
-            )
+        return Outcome(outputs.get("y"), words["raised"], words["message"], tuple(findings))
 
-    def _given_up(self, size: int) -> str:
+    def _reason_to_stop(self, size: int) -> str:
         """Why it is not called again, or "" where it is."""
         if self._hangs >= HANGS:
             return f"it was not called again after it hung {HANGS} times"
@@ -141,18 +127,18 @@ class IsolatedKernel:
         self._lost[size] += 1
         self.close()
 
-    def _begin(self) -> Kernel:
+    def _start(self) -> Kernel:
         """Start a process and have the kernel found there: what it says of itself."""
         self._process = Process(SERVED, environment=ENVIRONMENT, errors=self._errors)
         try:
-            self._process.ask(self._question)
-            return self._found(self._process)
+            return self._find(self._process)
         except BaseException:
             self.close()
             raise
 
-    def _found(self, process: Process) -> Kernel:
-        where, seconds = self.where, max(self.time_limit, START)
+    def _find(self, process: Process) -> Kernel:
+        where, seconds = self._question["kernel"], max(self.time_limit, START)
+        process.ask(self._question)
         try:
             answer = process.answer(seconds)
         except TimeoutError:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from precision_lab.kernels.kernel import Kernel
 from precision_lab.kernels.runner import Outcome, printed_finding
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.norm import check
-from precision_lab.processes import high_descriptor, said
+from precision_lab.processes import describe_error, high_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
 SERVED = f"{__name__}:serve"
 """What a process is started for."""
 
-FIELDS = (
-    "name", "source", "where", "framework", "device", "version", "digest", "norm", "weight_offset",
-)  # fmt: skip
+FIELDS = {field.name for field in dataclasses.fields(Kernel)} - {"declared", "function"}
 
 
 def kernel_of(words: dict[str, Any], function: Callable[..., Any]) -> Kernel:
-    """The kernel of another process as it is told of.
+    """The kernel that another process describes.
 
     Raises
     ------
@@ -51,10 +50,10 @@ def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
     streams, known = _Streams(), dict[str, Any]()
     for words, arrays in questions:
         if "kernel" in words:
-            kernel, told = _found(words)
-            streams.put_right()
-            streams.taken()
-            yield told, {}
+            kernel, description = _find(words)
+            streams.restore()
+            streams.take_output()
+            yield description, {}
             continue
         try:
             if words["claim"] != known:
@@ -62,7 +61,7 @@ def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
                 claim = Claim.of(**known)
             outcome = _outcome(kernel, words, arrays, claim, streams)
         except Exception as error:  # noqa: BLE001 - the kernel may have changed any module
-            sentence = f"it broke what the process that calls it needs ({said(error)})"
+            sentence = f"it broke what the process that calls it needs ({describe_error(error)})"
             outcome = Outcome(findings=(("broken", sentence),))
         yield (
             {"raised": outcome.raised, "message": outcome.message, "findings": outcome.findings},
@@ -70,8 +69,8 @@ def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
         )
 
 
-def _found(words: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """A kernel, and what is told of it."""
+def _find(words: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """A kernel, and what `kernel_of` makes it of."""
     options = {**words, "folder": Path(words["folder"])} if "folder" in words else words
     try:
         with redirect_stdout(sys.stderr):
@@ -90,27 +89,27 @@ class _Streams:
             open(os.devnull, "rb") as nothing,  # noqa: PTH123 - no path
             tempfile.TemporaryFile() as printed,
         ):
-            mine = [high_descriptor(one) for one in (nothing.fileno(), printed.fileno(), 2)]
-        self._mine = mine
-        self.put_right()
+            numbers = nothing.fileno(), printed.fileno(), 2
+            self._descriptors = [high_descriptor(number) for number in numbers]
+        self.restore()
 
-    def put_right(self) -> list[int]:
+    def restore(self) -> list[int]:
         """Make them what they were; those that were not."""
         lost = []
-        for number, own in enumerate(self._mine):
+        for number, descriptor in enumerate(self._descriptors):
             with suppress(OSError):
-                if os.path.sameopenfile(number, own):
+                if os.path.sameopenfile(number, descriptor):
                     continue
-            os.dup2(own, number)
+            os.dup2(descriptor, number)
             lost.append(number)
         return lost
 
-    def taken(self) -> str:
-        """What was written to standard output since last asked."""
+    def take_output(self) -> str:
+        """What was written to standard output since the last call."""
         with suppress(OSError, ValueError):
             if sys.__stdout__ is not None:
                 sys.__stdout__.flush()
-        printed = self._mine[1]
+        printed = self._descriptors[1]
         if os.fstat(printed).st_size == 0:
             return ""
         os.lseek(printed, 0, os.SEEK_SET)
@@ -132,16 +131,16 @@ def _outcome(
         weight_offset=words["weight_offset"],
     )
     try:
-        found = kernel.run(inputs, claim)
+        outcome = kernel.run(inputs, claim)
     except KeyboardInterrupt:
-        found = Outcome(raised="KeyboardInterrupt", message="it raised what only a reader may")
-    findings = list(found.findings)
-    if lost := streams.put_right():
+        outcome = Outcome(raised="KeyboardInterrupt", message="it raised what only a reader may")
+    findings = list(outcome.findings)
+    if lost := streams.restore():
         numbers = ", ".join(map(str, lost))
         findings.append(("streams", f"it closed or replaced file descriptor {numbers}"))
     # Past Python, from a library's own code.
-    text = streams.taken()
-    known = any(kind == "stdout" for kind, _ in found.findings)
-    if text and not known and not found.raised:
+    text = streams.take_output()
+    known = any(kind == "stdout" for kind, _ in findings)
+    if text and not known and not outcome.raised:
         findings.append(printed_finding(text))
-    return Outcome(found.y, found.bits, found.raised, found.message, tuple(findings))
+    return dataclasses.replace(outcome, findings=tuple(findings))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -33,7 +34,7 @@ class RemoteFinder:
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def find(self, where: str, *, folder: Path | None = None, **told: Any) -> Kernel:
+    def find(self, where: str, *, folder: Path | None = None, **options: Any) -> Kernel:
         """Find a kernel as `find_kernel` does; it is imported here only if it is called here.
 
         Raises
@@ -44,20 +45,16 @@ class RemoteFinder:
         if self._process is None:
             self._process = Process(SERVED)
         process = self._process
-        process.ask({"kernel": where, "folder": str(folder or Path()), **told})
-        try:
-            answer = process.answer(PATIENCE)
-            code = process.exit_code() if answer is None else None
-        except TimeoutError:
-            answer = code = None
-        if answer is None:
-            self._end()
-            how = f"that was not done in {PATIENCE:g} seconds"
-            if code is not None:
+        process.ask({"kernel": where, "folder": str(folder or Path()), **options})
+        how = f"that was not done in {PATIENCE:g} seconds"
+        with suppress(TimeoutError):
+            if (answer := process.answer(PATIENCE)) is not None:
+                words, _ = answer
+                return kernel_of(words, _deferred_function(words))
+            if (code := process.exit_code()) is not None:
                 how = f"that ended the process which tried, with {describe_exit(code)}"
-            raise InputError(f"{where} cannot be imported: {how}")
-        words, _ = answer
-        return kernel_of(words, _later(words))
+        self._end()
+        raise InputError(f"{where} cannot be imported: {how}")
 
     def _end(self) -> None:
         if self._process is not None:
@@ -65,15 +62,15 @@ class RemoteFinder:
             self._process = None
 
 
-def _later(words: dict[str, Any]) -> Callable[..., Any]:
+def _deferred_function(words: dict[str, Any]) -> Callable[..., Any]:
     """The function of a kernel, which is found again when it is called first."""
 
     @cache
-    def found() -> Callable[..., Any]:
+    def find() -> Callable[..., Any]:
         options = {name: words[name] for name in ("framework", "device", "norm", "weight_offset")}
         return find_kernel(words["where"], **options).function
 
     def function(*arguments: Any) -> Any:
-        return found()(*arguments)
+        return find()(*arguments)
 
     return function

@@ -96,23 +96,23 @@ def open_kernel(
             f"kernel is {kernel!r}: give a function kernel(x, weight, bias, eps) -> y, or"
             " file.py:function"
         )
-    asked = "" if norm is None else norms.find(norm).name
+    norm_name = "" if norm is None else norms.find(norm).name
     if isolate:
         if isinstance(kernel, Kernel):
             framework, device = kernel.framework, kernel.device
-        where = place(kernel)
-        options = {"norm": asked, "framework": framework, "device": device}
+        where = importable_name(kernel)
+        options = {"norm": norm_name, "framework": framework, "device": device}
         with IsolatedKernel(where, time_limit=time_limit, **options) as isolated:
             yield isolated
         return
     if not isinstance(kernel, str | Kernel) and framework == "numpy":
-        own = str(getattr(kernel, "__name__", None) or type(kernel).__name__)
-        yield Kernel(name=own, source=own, where="", norm=asked, function=kernel)
+        name = str(getattr(kernel, "__name__", None) or type(kernel).__name__)
+        yield Kernel(name=name, source=name, where="", norm=norm_name, function=kernel)
         return
-    yield find_kernel(kernel, norm=asked, framework=framework, device=device)
+    yield find_kernel(kernel, norm=norm_name, framework=framework, device=device)
 
 
-def place(kernel: Kernel | Callable[..., Any] | str) -> str:
+def importable_name(kernel: Kernel | Callable[..., Any] | str) -> str:
     """As what another process finds a kernel.
 
     Raises

@@ -43,38 +43,43 @@ def in_any_layout(function: Callable[..., Any]) -> Callable[..., Any]:
     tried: set[tuple[Any, ...]] = set()
 
     @functools.wraps(function)
-    def laid(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    def call_in_layouts(x: Any, weight: Any, bias: Any, eps: float) -> Any:
         kind = (x.shape[-1:], len(x) > 1, x.dtype)
         if kind in tried or not _exact(x):
             return function(x, weight, bias, eps)
         # A kernel may write to x, and its y may be x itself.
-        kept, parts = x.clone(), (weight, bias)
+        original, parts = x.clone(), (weight, bias)
         y = function(x, weight, bias, eps)
-        told = _tensor_of(y)
-        if told is None or told.shape != x.shape or not told.is_floating_point() or told.is_sparse:
+        contiguous = _tensor_of(y)
+        if (
+            contiguous is None
+            or contiguous.shape != x.shape
+            or not contiguous.is_floating_point()
+            or contiguous.is_sparse
+        ):
             return y
-        told = told.clone()
-        for name, view in _views(kept):
+        contiguous = contiguous.clone()
+        for name, view in _views(original):
             try:
                 other = _tensor_of(function(view, *parts, eps))
             except Exception:  # noqa: BLE001, S112 - a kernel may refuse what it does not take
                 continue
-            wrong = _differing(told, other, kept)
+            wrong = _differing(contiguous, other, original)
             if wrong:
                 raise LayoutError(
                     f"{name} gives other outputs than the same x in one piece: {wrong} of"
-                    f" {told.numel()} differ"
+                    f" {contiguous.numel()} differ"
                 )
         tried.add(kind)
         return y
 
-    return laid
+    return call_in_layouts
 
 
-def _tensor_of(given: Any) -> Any:
+def _tensor_of(result: Any) -> Any:
     import torch
 
-    y = given.get("y") if isinstance(given, dict) else given
+    y = result.get("y") if isinstance(result, dict) else result
     return y.detach() if isinstance(y, torch.Tensor) else None
 
 

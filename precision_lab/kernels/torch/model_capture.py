@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from precision_lab.kernels.torch.recording import ModelNorm, Rows
+    from precision_lab.kernels.torch.recording import ModelNorm, RowSample
 
 ROWS = 256
 """Rows kept a layer unless the caller wants more or fewer."""
@@ -72,20 +72,20 @@ class Recorded:
                 # A gain of 1 can be told with any offset: it opens no capture of its own.
                 offset = offsets.get((norm.norm, norm.eps), 0.0)
             groups.setdefault((norm.norm, norm.eps, offset), []).append(_layer(norm, rows, offset))
-        found = [
+        captures = [
             Capture(
                 model=self._model, norm=norm, eps=eps, layers=tuple(layers), weight_offset=offset
             )
             for (norm, eps, offset), layers in groups.items()
         ]
-        if not found:
+        if not captures:
             first = self._recorder.norms[0].name
             why = f": {self.untold[0]}" if self.untold else ""
             raise InputError(
                 f"nothing entered {first} or any other norm{why}: run the model itself inside the"
                 " with block"
             )
-        return tuple(found)
+        return tuple(captures)
 
     @property
     def capture(self) -> Capture:
@@ -105,15 +105,15 @@ class Recorded:
     @property
     def untold(self) -> tuple[str, ...]:
         """A sentence for each norm of which nothing is recorded, or not all."""
-        told = []
+        sentences = []
         for norm, rows in zip(self._recorder.norms, self._recorder.rows, strict=True):
             if rows.trouble:
-                told.append(f"{norm.name} is not recorded in full: {rows.trouble}")
+                sentences.append(f"{norm.name} is not recorded in full: {rows.trouble}")
             elif rows.x is None:
-                told.append(f"{norm.name} never ran")
+                sentences.append(f"{norm.name} never ran")
             elif not len(rows.x):
-                told.append(f"{norm.name} ran on no rows")
-        return tuple(told)
+                sentences.append(f"{norm.name} ran on no rows")
+        return tuple(sentences)
 
     def write(self, path: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Write what is recorded; where there are several captures, a file each.
@@ -133,12 +133,16 @@ class Recorded:
         InputError
             As for `captures`; or the name ends otherwise, or cannot be written.
         """
-        whole = Path(path)
-        if whole.suffix != SUFFIX:
-            raise InputError(f"{whole} would be no capture: give a name that ends in {SUFFIX}")
-        found = self.captures
-        places = [whole] if len(found) == 1 else [whole.with_name(_named(whole, x)) for x in found]
-        for place, one in zip(places, found, strict=True):
+        target = Path(path)
+        if target.suffix != SUFFIX:
+            raise InputError(f"{target} would be no capture: give a name that ends in {SUFFIX}")
+        captures = self.captures
+        places = (
+            [target]
+            if len(captures) == 1
+            else [target.with_name(_file_name(target, x)) for x in captures]
+        )
+        for place, one in zip(places, captures, strict=True):
             write_capture(place, one)
         return tuple(places)
 
@@ -186,20 +190,20 @@ def capture(model: Any, *, rows: int = ROWS, only: str = "") -> Recorded:
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InputError(f"rows is {rows!r}: give a whole number from 1 up, such as {ROWS}")
     torch_recording.refuse_traced(model)
-    found = list(torch_recording.norms_of(model))
-    if not found:
+    captures = list(torch_recording.norms_of(model))
+    if not captures:
         raise InputError(
             f"{type(model).__name__} has no norm: a module counts as one that has an eps, and a"
             " weight of one dimension or none"
         )
-    chosen = [(module, norm) for module, norm in found if only in norm.name]
+    chosen = [(module, norm) for module, norm in captures if only in norm.name]
     if not chosen:
-        near = the_nearest(only, [norm.name for _, norm in found])
+        near = the_nearest(only, [norm.name for _, norm in captures])
         raise InputError(f"no norm of {type(model).__name__} is called like {only!r}: {near}")
     return Recorded(_model_name(model), torch_recording.Recorder(chosen, int(rows)))
 
 
-def _layer(norm: ModelNorm, rows: Rows, offset: float) -> Layer:
+def _layer(norm: ModelNorm, rows: RowSample, offset: float) -> Layer:
     x = rows.x
     assert x is not None  # noqa: S101
     weight = norm.weight
@@ -208,7 +212,7 @@ def _layer(norm: ModelNorm, rows: Rows, offset: float) -> Layer:
     return Layer(name=norm.name, x=x, weight=weight, bias=norm.bias)
 
 
-def _named(path: Path, one: Capture) -> str:
+def _file_name(path: Path, one: Capture) -> str:
     offset = "-one-plus" if one.weight_offset else ""
     return f"{path.stem}-{one.norm}-{one.eps:g}{offset}{SUFFIX}"
 

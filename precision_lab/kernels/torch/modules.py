@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError, the_nearest
 from precision_lab.kernels.declared import Adapted, Declared
-from precision_lab.processes import RefusedError, guarded
+from precision_lab.processes import RefusedError, guard_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ KEPT = 2
 NAMED = 6
 """Norms of a model that a message names."""
 
-UNSET = 2.0**-23
+DEFAULT_EPS = 2.0**-23
 """What torch's RMSNorm adds where its eps is None, in every format that is computed in float32."""
 
 
@@ -67,15 +67,19 @@ def adapt(
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn"):
         # A function that makes a module may import torch itself, but not before it is called.
-        return _made(target, source, part, device, weight_offset) if _makes(target) else None
+        return (
+            _from_factory(target, source, part, device, weight_offset)
+            if _is_factory(target)
+            else None
+        )
     if target in (torch.nn.functional.rms_norm, getattr(torch, "rms_norm", None)):
         return Adapted(function=_rms_norm, framework="torch", norm="rms")
     if target in (torch.nn.functional.layer_norm, torch.layer_norm):
         return Adapted(function=_layer_norm, framework="torch", norm="layer")
     if isinstance(target, torch.nn.Module):
         return _module(_part(target, part, source), source, device, weight_offset)
-    if (isinstance(target, type) and issubclass(target, torch.nn.Module)) or _makes(target):
-        return _made(target, source, part, device, weight_offset)
+    if (isinstance(target, type) and issubclass(target, torch.nn.Module)) or _is_factory(target):
+        return _from_factory(target, source, part, device, weight_offset)
     if part:
         raise InputError(f"{source} is no module: only a module has a part {part!r}")
     return None
@@ -98,7 +102,7 @@ def _layer_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
 # Built here ---------------------------------------------------------------------------------------
 
 
-def _makes(target: Any) -> bool:
+def _is_factory(target: Any) -> bool:
     """Whether a function takes what makes a norm, and not what a norm takes."""
     if isinstance(target, type) or not callable(target):
         return False
@@ -115,48 +119,51 @@ def _makes(target: Any) -> bool:
     )
 
 
-def _made(
+def _from_factory(
     target: Callable[..., Any], source: str, part: str, device: str, offset: float
 ) -> Adapted:
     """A class or a function that makes a module."""
-    asked = _arguments(target, source)
+    roles = _arguments(target, source)
 
     def build(hidden: int, eps: float) -> Any:
-        given = {
-            name: {"hidden": hidden, "eps": eps, "bias": True}[role] for name, role in asked.items()
+        arguments = {
+            name: {"hidden": hidden, "eps": eps, "bias": True}[role] for name, role in roles.items()
         }
         try:
-            with guarded(f"building {source}"):
-                made = target(**given)
+            with guard_call(f"building {source}"):
+                module = target(**arguments)
         except RefusedError as error:
             raise InputError(f"{source} cannot be built: it raised {error}") from error
         torch = sys.modules.get("torch")
-        if torch is None or not isinstance(made, torch.nn.Module):
+        if torch is None or not isinstance(module, torch.nn.Module):
             raise InputError(
                 f"{source} takes no (x, weight, bias, eps), and what it makes is"
-                f" {type(made).__name__}, not a torch module"
+                f" {type(module).__name__}, not a torch module"
             )
-        return _part(made, part, source).to(device).eval()
+        return _part(module, part, source).to(device).eval()
 
     first = build(8, 1e-5)
-    if "hidden" not in asked.values():
+    if "hidden" not in roles.values():
         # Its size is its own business: nothing of it can be chosen.
         return _module(first, source, device, offset)
     kept: dict[tuple[int, float], Any] = {}
     names = _parameters(first, source)
-    own = None if "eps" in asked.values() else _eps_of(first)
+    fixed_eps = None if "eps" in roles.values() else _eps_of(first)
 
     def function(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-        Declared(eps=own).refuse(hidden=x.shape[-1], eps=eps)
+        Declared(eps=fixed_eps).refuse(hidden=x.shape[-1], eps=eps)
         key = (int(x.shape[-1]), eps)
         if key not in kept:
             if len(kept) >= KEPT:
                 del kept[next(iter(kept))]
             kept[key] = build(*key)
-        return _called(kept[key], names, (x, weight, bias), offset)
+        return _call_module(kept[key], names, (x, weight, bias), offset)
 
     return Adapted(
-        function=function, framework="torch", norm=_norm(first, names), declared=Declared(eps=own)
+        function=function,
+        framework="torch",
+        norm=_norm(first, names),
+        declared=Declared(eps=fixed_eps),
     )
 
 
@@ -166,23 +173,23 @@ def _arguments(target: Callable[..., Any], source: str) -> dict[str, str]:
         parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
         raise InputError(f"{source} does not say what it takes: give a function of none") from None
-    asked: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for one in parameters:
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             continue
-        if one.name in HIDDEN and "hidden" not in asked.values():
-            asked[one.name] = "hidden"
+        if one.name in HIDDEN and "hidden" not in roles.values():
+            roles[one.name] = "hidden"
         elif one.name in EPS:
-            asked[one.name] = "eps"
+            roles[one.name] = "eps"
         elif one.default is one.empty and one.name == "bias":
-            asked[one.name] = "bias"
+            roles[one.name] = "bias"
         elif one.default is one.empty:
             raise InputError(
                 f"{source} cannot be built: it wants {one.name!r}, and only a hidden size"
                 f" ({', '.join(HIDDEN[:4])}, …) and an eps are known: give a function of none that"
                 " makes one"
             )
-    return asked
+    return roles
 
 
 # Modules that are there ---------------------------------------------------------------------------
@@ -204,7 +211,7 @@ def _module(module: Any, source: str, device: str, offset: float) -> Adapted:
 
     def function(x: Any, weight: Any, bias: Any, eps: float) -> Any:
         declared.refuse(hidden=int(x.shape[-1]), eps=eps)
-        return _called(module, names, (x, weight, bias), offset)
+        return _call_module(module, names, (x, weight, bias), offset)
 
     return Adapted(
         function=function, framework="torch", norm=_norm(module, names), declared=declared
@@ -222,7 +229,7 @@ def _part(module: Any, part: str, source: str) -> Any:
         near = the_nearest(part, known) if known else "it has none"
         raise InputError(f"{source} has no part {part!r}: {near}") from None
     # Told here, for the part itself does not know what lies beside it.
-    _parameters(found, f"{source}#{part}", beside=norms)
+    _parameters(found, f"{source}#{part}", others=norms)
     return found
 
 
@@ -235,17 +242,10 @@ def _norms(module: Any) -> list[str]:
     ]
 
 
-def _parameters(module: Any, source: str, beside: Sequence[str] = ()) -> dict[str, str]:
-    """The names of a module's weight and bias, each where there is one.
+def _parameters(module: Any, source: str, others: Sequence[str] = ()) -> dict[str, str]:
+    """The names of a norm's weight and bias, each where there is one.
 
-    Parameters
-    ----------
-    module
-        A norm.
-    source
-        How messages name it.
-    beside
-        Norms of the model that it is a part of.
+    `others` are the norms of the model that it is a part of.
     """
     found: dict[str, str] = {}
     for name, parameter in module.named_parameters():
@@ -255,8 +255,8 @@ def _parameters(module: Any, source: str, beside: Sequence[str] = ()) -> dict[st
             if norms := _norms(module):
                 advice = f", name its norm, such as {norms[0]!r}"
             else:
-                more = ", …" if len(beside) > NAMED else ""
-                advice = f"; the norms are {', '.join(beside[:NAMED])}{more}" if beside else ""
+                more = ", …" if len(others) > NAMED else ""
+                advice = f"; the norms are {', '.join(others[:NAMED])}{more}" if others else ""
             raise InputError(
                 f"{source} is no single norm, for it has the parameter {name!r} of shape"
                 f" {tuple(parameter.shape)}{advice}"
@@ -273,7 +273,7 @@ def _eps_of(module: Any) -> float | None:
             if isinstance(value, float | int) and not isinstance(value, bool):
                 return float(value)
             if value is None and type(inner).__name__ == "RMSNorm":
-                return UNSET
+                return DEFAULT_EPS
     return None
 
 
@@ -286,18 +286,20 @@ def _norm(module: Any, names: dict[str, str]) -> str:
     return "rms" if "rms" in type(module).__name__.lower() else ""
 
 
-def _called(module: Any, names: dict[str, str], given: tuple[Any, Any, Any], offset: float) -> Any:
+def _call_module(
+    module: Any, names: dict[str, str], arguments: tuple[Any, Any, Any], offset: float
+) -> Any:
     """What a module gives with the weight and bias of a call, which stay its own for this call."""
     import torch
 
-    x, weight, bias = given
-    taken = {}
+    x, weight, bias = arguments
+    parameters = {}
     for role, value, absent in (("weight", weight, 1.0 - offset), ("bias", bias, 0.0)):
         if role in names and value is not None:
-            taken[names[role]] = value
+            parameters[names[role]] = value
         elif role in names:
             neutral = torch.full((x.shape[-1],), absent, dtype=x.dtype, device=x.device)
-            taken[names[role]] = neutral
+            parameters[names[role]] = neutral
         elif value is not None:
             raise NotImplementedError(f"it has no {role}")
-    return torch.func.functional_call(module, taken, (x,))
+    return torch.func.functional_call(module, parameters, (x,))

@@ -22,7 +22,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import short_decimal
 from precision_lab.kernels.torch import tensors as bridge
-from precision_lab.kernels.torch.modules import BIAS, EPS, UNSET, WEIGHT
+from precision_lab.kernels.torch.modules import BIAS, DEFAULT_EPS, EPS, WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """The golden ratio's fractional part in units of 2⁻⁶⁴, odd, so that no two rows share a key."""
 BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
-ASKED = 4
+TEST_ROWS = 4
 """Rows on which a norm is asked what it computes."""
 UNKNOWN_SIZE = 16
 """Elements of these rows where nothing tells the norm's size."""
@@ -73,24 +73,16 @@ class ModelNorm:
     weight_offset: float
 
 
-def layers_of(model: Any) -> tuple[ModelNorm, ...]:
-    """Every norm of a torch model, in the model's order; the model itself is not run.
+def norms_of(model: Any) -> Iterator[tuple[Any, ModelNorm]]:
+    """Every norm's module and what is known of it, in the model's order; the model is not run.
 
-    Parameters
-    ----------
-    model
-        A torch module. A norm that stands in two places counts once.
+    A norm that stands in two places counts once.
 
     Raises
     ------
     InputError
         A norm's parameters are not there, or of no format; or its eps is no number from 0 up.
     """
-    return tuple(norm for _, norm in norms_of(model))
-
-
-def norms_of(model: Any) -> Iterator[tuple[Any, ModelNorm]]:
-    """Every norm's module, and what is known of it."""
     for name, module in model.named_modules():
         if (found := _norm_of(name or type(module).__name__, module)) is not None:
             yield module, found
@@ -129,14 +121,14 @@ def _norm_of(name: str, module: Any) -> ModelNorm | None:
     if isinstance(module, batch | nn.GroupNorm | nn.LocalResponseNorm):
         return None
     eps = _eps(name, module)
-    weight, bias = _own(module, WEIGHT), _own(module, BIAS)
+    weight, bias = _stored_tensor(module, WEIGHT), _stored_tensor(module, BIAS)
     shape = getattr(module, "normalized_shape", None)
     shape = (shape,) if isinstance(shape, int) else shape
-    called_so = "norm" in type(module).__name__.lower() and not list(module.children())
-    if eps is None or (weight is None and shape is None and not called_so):
+    named_norm = "norm" in type(module).__name__.lower() and not list(module.children())
+    if eps is None or (weight is None and shape is None and not named_norm):
         return None
-    taken = {id(one) for one in (weight, bias)}
-    if any(id(one) not in taken for one in module.parameters()):
+    known = {id(one) for one in (weight, bias)}
+    if any(id(one) not in known for one in module.parameters()):
         # It computes something more.
         return None
     weight, bias = (None if one is None else one.detach() for one in (weight, bias))
@@ -158,8 +150,8 @@ def _norm_of(name: str, module: Any) -> ModelNorm | None:
         norm=norm,
         eps=eps,
         hidden=hidden,
-        weight=_copied(name, weight),
-        bias=_copied(name, bias),
+        weight=_copy(name, weight),
+        bias=_copy(name, bias),
         weight_offset=offset,
     )
 
@@ -176,8 +168,8 @@ def _eps(name: str, module: Any) -> float | None:
     for key in EPS:
         value = getattr(module, key, ...)
         if value is None and type(module).__name__ == "RMSNorm":
-            weight = _own(module, WEIGHT)
-            return 2.0**-52 if weight is not None and weight.element_size() == 8 else UNSET
+            weight = _stored_tensor(module, WEIGHT)
+            return 2.0**-52 if weight is not None and weight.element_size() == 8 else DEFAULT_EPS
         if isinstance(value, float | int) and not isinstance(value, bool):
             if not math.isfinite(value) or value < 0:
                 raise InputError(f"the eps of {name} is {value}: it must be a number from 0 up")
@@ -185,7 +177,7 @@ def _eps(name: str, module: Any) -> float | None:
     return None
 
 
-def _own(module: Any, names: tuple[str, ...]) -> Any:
+def _stored_tensor(module: Any, names: tuple[str, ...]) -> Any:
     """A parameter or a buffer of a module's own, by one of these names."""
     import torch
 
@@ -193,7 +185,7 @@ def _own(module: Any, names: tuple[str, ...]) -> Any:
     return next((one for one in found if isinstance(one, torch.Tensor)), None)
 
 
-def _copied(name: str, tensor: Any) -> Array | None:
+def _copy(name: str, tensor: Any) -> Array | None:
     if tensor is None:
         return None
     try:
@@ -213,30 +205,30 @@ def _kind(
     else:
         named = "rms" if "rms" in type(module).__name__.lower() or bias is None else "layer"
     size = math.prod(shape)
-    x = torch.arange(ASKED * size, dtype=torch.float64)
-    x = (2 + 3 * torch.sin(x * x + 1)).reshape(ASKED, *shape)
-    own = weight if weight is not None else torch.zeros((), dtype=torch.float32)
-    x = x.to(device=own.device, dtype=own.dtype)
-    dtype = str(own.dtype).removeprefix("torch.")
+    x = torch.arange(TEST_ROWS * size, dtype=torch.float64)
+    x = (2 + 3 * torch.sin(x * x + 1)).reshape(TEST_ROWS, *shape)
+    like = weight if weight is not None else torch.zeros((), dtype=torch.float32)
+    x = x.to(device=like.device, dtype=like.dtype)
+    dtype = str(like.dtype).removeprefix("torch.")
     try:
         with torch.no_grad():
             # Past the hooks, which are the user's.
             y = module.forward(x)
-        wide = y.double().reshape(ASKED, size)
+        wide = y.double().reshape(TEST_ROWS, size)
     except Exception:  # noqa: BLE001 - it may want more arguments, or another shape
         return named, 0.0
     if dtype not in CLOSE or not bool(wide.isfinite().all()):
         return named, 0.0
-    rows = x.double().reshape(ASKED, size)
+    rows = x.double().reshape(TEST_ROWS, size)
     fitting = []
     for norm in (named, "layer" if named == "rms" else "rms"):
         centred = rows - rows.mean(-1, keepdim=True) if norm == "layer" else rows
         unit = centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()
         for offset in (0.0, 1.0) if weight is not None else (0.0,):
             gain = 1.0 if weight is None else weight.double().reshape(-1) + offset
-            made = unit * gain + (0.0 if bias is None else bias.double().reshape(-1))
-            scale = max(float(made.abs().max()), float(wide.abs().max()))
-            if float((made - wide).abs().max()) <= CLOSE[dtype] * scale:
+            expected = unit * gain + (0.0 if bias is None else bias.double().reshape(-1))
+            scale = max(float(expected.abs().max()), float(wide.abs().max()))
+            if float((expected - wide).abs().max()) <= CLOSE[dtype] * scale:
                 fitting.append((norm, offset))
     return fitting[0] if fitting else None
 
@@ -245,12 +237,12 @@ def _kind(
 
 
 @dataclass
-class Rows:
+class RowSample:
     """The rows kept of what entered one norm."""
 
     most: int
     hidden: int | None
-    seen: int = 0
+    count: int = 0
     x: Array | None = None
     numbers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     trouble: str = ""
@@ -263,15 +255,15 @@ class Rows:
             return
         self.hidden = hidden
         flat = tensor.detach().reshape(-1, hidden)
-        numbers = np.arange(self.seen, self.seen + len(flat), dtype=np.uint64)
-        self.seen += len(flat)
+        numbers = np.arange(self.count, self.count + len(flat), dtype=np.uint64)
+        self.count += len(flat)
         everyone = np.concatenate([self.numbers, numbers])
         with np.errstate(over="ignore"):
             keys = everyone * GOLDEN
         chosen = np.sort(np.argsort(keys, kind="stable")[: self.most])
         old = chosen[chosen < len(self.numbers)]
         new = chosen[chosen >= len(self.numbers)] - len(self.numbers)
-        entered = _rows(flat, new)
+        entered = _gather(flat, new)
         self.numbers = everyone[chosen]
         if self.x is None:
             self.x = entered
@@ -297,7 +289,7 @@ class Recorder:
 
     def __init__(self, found: list[tuple[Any, ModelNorm]], most: int) -> None:
         self.norms = [norm for _, norm in found]
-        self.rows = [Rows(most, norm.hidden) for norm in self.norms]
+        self.rows = [RowSample(most, norm.hidden) for norm in self.norms]
         self._modules = [module for module, _ in found]
         self._handles: list[Any] = []
 
@@ -319,12 +311,12 @@ class Recorder:
             self._handles.pop().remove()
 
 
-def _hook(rows: Rows) -> Any:
+def _hook(rows: RowSample) -> Any:
     import torch
 
     def before(_module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = [*args, *(kwargs[name] for name in INPUTS if name in kwargs), *kwargs.values()]
-        x = next((one for one in given if isinstance(one, torch.Tensor)), None)
+        tensors = [*args, *(kwargs[name] for name in INPUTS if name in kwargs), *kwargs.values()]
+        x = next((one for one in tensors if isinstance(one, torch.Tensor)), None)
         if x is None or not x.is_floating_point():
             rows.trouble = "it was given no tensor of numbers"
         elif any(kwargs.get(name) is not None for name in RESIDUALS):
@@ -336,14 +328,14 @@ def _hook(rows: Rows) -> Any:
     return before
 
 
-def _rows(flat: Any, chosen: NDArray[np.intp]) -> Array:
+def _gather(flat: Any, chosen: NDArray[np.intp]) -> Array:
     """Rows of a tensor, bit for bit, whatever its type and device."""
     import torch
 
     # As integers, for there are types that torch does not index.
     bits = flat.resolve_conj().resolve_neg().view(getattr(torch, BITS[flat.element_size()]))
-    taken = bits[torch.from_numpy(chosen).to(flat.device)].cpu()
-    return np.array(bridge.array(taken.view(flat.dtype)))
+    rows = bits[torch.from_numpy(chosen).to(flat.device)].cpu()
+    return np.array(bridge.array(rows.view(flat.dtype)))
 
 
 def _ends_in(shape: Any, hidden: int) -> bool:

@@ -23,7 +23,7 @@ TYPES = (
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
     "float8_e5m2fnuz", "float8_e8m0fnu",
 )  # fmt: skip
-HELD = {**{name: name for name in TYPES}, "tf32": "float32"}
+STORAGE = {**{name: name for name in TYPES}, "tf32": "float32"}
 # Types that NumPy and torch share; all others go by their bits.
 SHARED = ("float64", "float32", "float16")
 BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.int16)}
@@ -52,12 +52,7 @@ def version(device: str) -> str:
 def tensor(array: NDArray[Any], device: str = "cpu") -> Any:
     """An array as a tensor that shares its memory, unless the device has memory of its own.
 
-    Parameters
-    ----------
-    array
-        Of a type that torch has too, writable; one that is not is copied.
-    device
-        ``cpu`` or ``cuda``.
+    An array that cannot be written to is copied.
 
     Raises
     ------
@@ -73,11 +68,11 @@ def tensor(array: NDArray[Any], device: str = "cpu") -> Any:
         # torch has no read-only tensors, and warns of what may be written to.
         array = array.copy()
     if name in SHARED:
-        made = torch.from_numpy(array)
+        result = torch.from_numpy(array)
     else:
-        made = torch.from_numpy(array.view(BITS[array.dtype.itemsize]))
-        made = made.view(getattr(torch, name))
-    return made.to(device)
+        result = torch.from_numpy(array.view(BITS[array.dtype.itemsize]))
+        result = result.view(getattr(torch, name))
+    return result.to(device)
 
 
 def array(tensor: Any) -> NDArray[Any]:

@@ -28,8 +28,8 @@ from precision_lab.numbers.table import formats
 from precision_lab.processes import (
     RefusedError,
     check_arithmetic,
-    findable,
-    guarded,
+    guard_call,
+    import_folder,
     load,
     unchanged_arithmetic,
 )
@@ -111,7 +111,7 @@ def _check_named(
     """Check a function at the points of each format and source that it takes."""
     if isinstance(function, str):
         # What it imports when it is called is found where it was when it was loaded.
-        with findable(function.rpartition(":")[0]):
+        with import_folder(function.rpartition(":")[0]):
             return _check_function(load(function), function, pairs, modes, all_named=all_named)
     return _check_function(function, _name(function), pairs, modes, all_named=all_named)
 
@@ -239,7 +239,7 @@ def _raised_error(error: RefusedError, where: Points) -> InputError:
 def _call(function: Rounding, values: NDArray[Any], row: Format) -> object:
     """Call the function on its own copy."""
     doing = f"rounding to {row.name}"
-    with unchanged_arithmetic(doing), guarded(doing), np.errstate(all="ignore"):
+    with unchanged_arithmetic(doing), guard_call(doing), np.errstate(all="ignore"):
         return function(values.copy(), row.name)
 
 

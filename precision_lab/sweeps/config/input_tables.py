@@ -16,7 +16,7 @@ from precision_lab.exceptions import InputError, unknown
 from precision_lab.inputs import captures, families, looks_like_path
 from precision_lab.sweeps.axes import AXES, Names, Numbers, at_level
 from precision_lab.sweeps.case import OWN
-from precision_lab.sweeps.config.kinds import at, checked, convert, items, real
+from precision_lab.sweeps.config.kinds import at, check_each, convert, items, real
 from precision_lab.sweeps.sources import Source, captured, family
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class InputGrid:
     def count(self, axes: Mapping[str, Sequence[Any]]) -> int:
         """How many tensors there are, given the values of the sweep's axes."""
         source = self.source
-        own = {axis.name: len(getattr(source, axis.name)) for axis in OWN_AXES}
+        lengths_of_source = {axis.name: len(getattr(source, axis.name)) for axis in OWN_AXES}
         if source.kind == "capture":
             layers = len(source.layers or source.capture().layers)
-            return layers * math.prod(length or 1 for length in own.values())
-        lengths = [own.get(axis.name) or len(axes[axis.name]) for axis in MADE]
+            return layers * math.prod(length or 1 for length in lengths_of_source.values())
+        lengths = [lengths_of_source.get(axis.name) or len(axes[axis.name]) for axis in MADE]
         return math.prod([*lengths, *map(len, self.parameters.values())])
 
     def sources(self) -> Iterator[Source]:
@@ -78,19 +78,14 @@ class InputGrid:
         for values in itertools.product(*self.parameters.values()):
             chosen = dict(zip(self.parameters, values, strict=True))
             with at(self.place):
-                made = family(self.source.name, **chosen) if chosen else self.source
-            yield dataclasses.replace(self.source, parameters=made.parameters)
+                chosen_family = family(self.source.name, **chosen) if chosen else self.source
+            yield dataclasses.replace(self.source, parameters=chosen_family.parameters)
 
 
 def input_grids(values: Any, folder: Path) -> list[InputGrid]:
     """What the key `inputs` holds, checked and not yet multiplied out.
 
-    Parameters
-    ----------
-    values
-        Of the key.
-    folder
-        Where paths of captures start.
+    Paths of captures start in `folder`.
     """
     return [
         grid for place, value in items(values, "inputs") for grid in _grids(value, place, folder)
@@ -120,13 +115,13 @@ def _grids(value: Any, place: str, folder: Path) -> Iterator[InputGrid]:
 
 
 def _families(value: dict[str, Any], place: str) -> Iterator[InputGrid]:
-    names = checked(value["family"], lambda name: families[name].name, f"{place}.family")
+    names = check_each(value["family"], lambda name: families[name].name, f"{place}.family")
     for name in names:
         table = convert(value, family_table(name), place)
         parameters = {
-            key: checked(given, real, f"{place}.{key}")
+            key: check_each(values_of_key, real, f"{place}.{key}")
             for key in families[name].parameters
-            if (given := getattr(table, key)) is not None
+            if (values_of_key := getattr(table, key)) is not None
         }
         source = family(name).replace(**_axes(table, place))
         yield InputGrid(place=place, source=source, parameters=parameters)
@@ -134,22 +129,22 @@ def _families(value: dict[str, Any], place: str) -> Iterator[InputGrid]:
 
 def _captures(value: dict[str, Any], place: str, folder: Path) -> Iterator[InputGrid]:
     table = convert(value, CaptureTable, place)
-    layers = () if table.layers is None else checked(table.layers, str, f"{place}.layers")
+    layers = () if table.layers is None else check_each(table.layers, str, f"{place}.layers")
     for where, name in items(table.capture, f"{place}.capture"):
         with at(where):
             found = captured(folder / name if looks_like_path(name) else name, *layers)
-        yield InputGrid(place=place, source=found.replace(**_axes(table, place, own=True)))
+        yield InputGrid(place=place, source=found.replace(**_axes(table, place, allow_own=True)))
 
 
-def _axes(table: Any, place: str, *, own: bool = False) -> dict[str, tuple[Any, ...]]:
+def _axes(table: Any, place: str, *, allow_own: bool = False) -> dict[str, tuple[Any, ...]]:
     """The axes of the entry alone; a capture may name its own gain and bias too."""
     found = {}
     for axis in OWN_AXES:
-        if (given := getattr(table, axis.field)) is not None:
-            check = partial(_own_or, axis.check) if own else axis.check
-            found[axis.name] = tuple(checked(given, check, f"{place}.{axis.field}"))
+        if (values_of_key := getattr(table, axis.field)) is not None:
+            check = partial(_accept_own, axis.check) if allow_own else axis.check
+            found[axis.name] = tuple(check_each(values_of_key, check, f"{place}.{axis.field}"))
     return found
 
 
-def _own_or(check: Callable[[Any], Any], value: Any) -> Any:
+def _accept_own(check: Callable[[Any], Any], value: Any) -> Any:
     return value if value == OWN else check(value)

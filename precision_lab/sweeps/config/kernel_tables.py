@@ -12,7 +12,7 @@ from precision_lab.exceptions import InputError
 from precision_lab.kernels.running import RemoteFinder
 from precision_lab.plan import plans
 from precision_lab.sweeps.axes import Names  # noqa: TC001 - msgspec reads it
-from precision_lab.sweeps.config.kinds import at, checked, convert, items, real
+from precision_lab.sweeps.config.kinds import at, check_each, convert, items, real
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,42 +34,25 @@ class KernelTable(msgspec.Struct, frozen=True, kw_only=True):
 def kernels(values: Any, folder: Path) -> list[Kernel]:
     """What the key `kernels` holds, found by a process of their own that imports them.
 
-    Parameters
-    ----------
-    values
-        Of the key.
-    folder
-        Where paths of files start.
+    Paths of files start in `folder`.
     """
-    with RemoteFinder() as finder:
-        return _kernels(values, folder, finder)
-
-
-def _kernels(values: Any, folder: Path, finder: RemoteFinder) -> list[Kernel]:
     found = []
-    for place, value in items(values, "kernels"):
-        if isinstance(value, str):
-            with at(place):
-                found.append(_found(value, finder, folder=folder))
-            continue
-        table = convert(value, KernelTable, place)
-        with at(f"{place}.weight_offset"):
-            offset = real(table.weight_offset)
-        find = partial(
-            _found,
-            finder=finder,
-            folder=folder,
-            name=table.name,
-            framework=table.framework,
-            device=table.device,
-            norm=table.norm,
-            weight_offset=offset,
-        )
-        found += checked(table.kernel, find, f"{place}.kernel")
+    with RemoteFinder() as finder:
+        for place, value in items(values, "kernels"):
+            if isinstance(value, str):
+                with at(place):
+                    found.append(_find(value, finder, folder=folder))
+                continue
+            table = convert(value, KernelTable, place)
+            with at(f"{place}.weight_offset"):
+                offset = real(table.weight_offset)
+            options = {**msgspec.structs.asdict(table), "weight_offset": offset, "folder": folder}
+            names = options.pop("kernel")
+            found += check_each(names, partial(_find, finder=finder, **options), f"{place}.kernel")
     return found
 
 
-def _found(where: str, finder: RemoteFinder, **told: Any) -> Kernel:
+def _find(where: str, finder: RemoteFinder, **options: Any) -> Kernel:
     if where in plans:
         raise InputError(f"{where} is a plan: list it among the plans")
-    return finder.find(where, **told)
+    return finder.find(where, **options)

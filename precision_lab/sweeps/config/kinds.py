@@ -68,10 +68,10 @@ def convert(data: Mapping[str, Any], kind: type[S], place: str) -> S:
     try:
         return msgspec.convert(dict(data), kind)
     except msgspec.ValidationError as error:
-        raise InputError(_told(str(error), place)) from None
+        raise InputError(_explain(str(error), place)) from None
 
 
-def _told(message: str, place: str) -> str:
+def _explain(message: str, place: str) -> str:
     """What msgspec says, in the words of the file."""
     text, _, path = message.partition(" - at `$")
     where = f"{place}{path.rstrip('`')}".lstrip(".")
@@ -98,7 +98,7 @@ def items(values: Any, place: str) -> list[tuple[str, Any]]:
     return [(f"{place}[{index}]", value) for index, value in enumerate(values)]
 
 
-def checked(values: Any, check: Callable[[Any], T], place: str) -> list[T]:
+def check_each(values: Any, check: Callable[[Any], T], place: str) -> list[T]:
     """The values of a key, each made into what it stands for."""
     found = []
     for where, value in items(values, place):

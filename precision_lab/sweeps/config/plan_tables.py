@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from precision_lab.exceptions import InputError
+from precision_lab.exceptions import InputError, check_name
 from precision_lab.plan import SWITCHES, Plan, plans
 from precision_lab.plan import checked as switch_value
 from precision_lab.sweeps.axes import Names
-from precision_lab.sweeps.config.kinds import at, checked, convert, items
+from precision_lab.sweeps.config.kinds import at, check_each, convert, items
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-LONGEST_NAME = 80
 
 # Its keys follow the switches that plans have.
 PlanTable: Any = msgspec.defstruct(
@@ -106,28 +104,23 @@ def _grid(value: Any, place: str) -> PlanGrid:
             return PlanGrid(place=place, bases=(plans[value],), switches={})
     table = convert(value, PlanTable, place)
     switches = {
-        switch: checked(given, partial(switch_value, switch), f"{place}.{switch}")
+        switch: check_each(values_of_key, partial(switch_value, switch), f"{place}.{switch}")
         for switch in SWITCHES
-        if (given := getattr(table, switch)) is not None
+        if (values_of_key := getattr(table, switch)) is not None
     }
     with at(f"{place}.name"):
-        _check_name(table.name)
+        if table.name in plans:
+            raise InputError(f"{table.name!r} is the name of another plan: give one of your own")
+        check_name(table.name)
     return PlanGrid(
         place=place,
-        bases=tuple(checked(table.plan, plans.find, f"{place}.plan")),
+        bases=tuple(check_each(table.plan, plans.find, f"{place}.plan")),
         switches=switches,
         name=table.name,
     )
 
 
-def _check_name(name: str) -> None:
-    if name in plans:
-        raise InputError(f"{name!r} is the name of another plan: give one of your own")
-    if len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise InputError(f"{name!r} is no name: give up to {LONGEST_NAME} printable characters")
-
-
-def multiplied_out(grids: list[PlanGrid]) -> list[Plan]:
+def expand(grids: list[PlanGrid]) -> list[Plan]:
     """All plans of all grids.
 
     Raises

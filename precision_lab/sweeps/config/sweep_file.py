@@ -18,8 +18,8 @@ from precision_lab.plan import can_run
 from precision_lab.sweeps.axes import AXES, Axis, Tables, at_level, known_steps, scales_of
 from precision_lab.sweeps.config.input_tables import InputGrid, input_grids
 from precision_lab.sweeps.config.kernel_tables import kernels
-from precision_lab.sweeps.config.kinds import at, checked, convert
-from precision_lab.sweeps.config.plan_tables import PlanGrid, multiplied_out, plan_grids
+from precision_lab.sweeps.config.kinds import at, check_each, convert
+from precision_lab.sweeps.config.plan_tables import PlanGrid, expand, plan_grids
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.kernel_limits import check_limits
 
@@ -125,16 +125,7 @@ def config_of(
 ) -> Config:
     """Make a sweep of what a sweep file holds.
 
-    Parameters
-    ----------
-    data
-        The keys of a sweep file and their values.
-    folder
-        Where paths of captures and kernels start.
-    name
-        Of the sweep, unless the data give one.
-    many
-        Whether more than `MANY` cases are meant.
+    Paths of captures and kernels start in `folder`; `name` is the sweep's unless the data give one.
 
     Raises
     ------
@@ -151,7 +142,7 @@ def config_of(
     if file.name and not NAME.fullmatch(file.name):
         raise InputError(f"name is {file.name!r}: give a plain file name, without folders")
     axes = {
-        name: checked(getattr(file, name), _reader(axis), name)
+        name: check_each(getattr(file, name), _reader(axis), name)
         for name, axis in AXES.items()
         if axis.written is not Tables
     }
@@ -164,14 +155,10 @@ def config_of(
         raise InputError(
             f"the sweep has up to {most:,} cases, more than {MANY:,}: if they are meant, say --yes"
         )
-    axes["plans"] = multiplied_out(plan_axis)
+    axes["plans"] = expand(plan_axis)
     _check_used(axes, plan_axis, input_axis)
     axes["inputs"] = [source for grid in input_axis for source in grid.sources()]
-    return Config(
-        name=file.name or name,
-        sweep=Sweep(**axes),
-        most=most,
-    )
+    return Config(name=file.name or name, sweep=Sweep(**axes), most=most)
 
 
 def _reader(axis: Axis) -> Callable[[Any], Any]:
@@ -221,8 +208,8 @@ def _check_used(
                 f"{grid.source.capture().norm}, and the sweep's norm is {norms}"
             )
     # The sizes of captures are their own.
-    made = all(grid.source.kind == "family" for grid in inputs)
-    check_limits(axes["kernels"], axes if made else {**axes, "hidden": []})
+    only_families = all(grid.source.kind == "family" for grid in inputs)
+    check_limits(axes["kernels"], axes if only_families else {**axes, "hidden": []})
     _check_formats(axes)
 
 
@@ -231,8 +218,8 @@ def _check_formats(axes: Mapping[str, list[Any]]) -> None:
     known = known_steps(axes["plans"], axes["norm"])
     for step in filter(None, axes["exact"]):
         if step not in known:
-            told = f"they have {', '.join(known)}" if known else "a kernel has none that are known"
-            raise InputError(f"exact: none of the sweep's plans has the step {step}: {told}")
+            words = f"they have {', '.join(known)}" if known else "a kernel has none that are known"
+            raise InputError(f"exact: none of the sweep's plans has the step {step}: {words}")
     for format in axes["formats"]:
         if any(kernel.takes(format) for kernel in axes["kernels"]):
             continue

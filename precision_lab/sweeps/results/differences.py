@@ -30,18 +30,18 @@ def what_differs(before: Any, now: Any) -> str:
         return ""
     if len(before) != len(now):
         return f"it has {len(now)} grids, and had {len(before)}"
-    told: dict[str, None] = {}
+    parts: dict[str, None] = {}
     for old, new in zip(before, now, strict=True):
         kernels = (grid.get("kernels") or [] for grid in (old, new))
-        told |= dict.fromkeys(_kernels(*map(_named, kernels)))
+        parts |= dict.fromkeys(_kernels(*map(_named, kernels)))
         axes = [axis for axis in {**old, **new} if axis != "kernels"]
-        told |= dict.fromkeys(
+        parts |= dict.fromkeys(
             _axis(axis, old.get(axis), new.get(axis))
             for axis in axes
             if old.get(axis) != new.get(axis)
         )
-    more = len(told) - MOST
-    return "; ".join([*list(told)[:MOST], *([f"{more} more differ"] if more > 0 else [])])
+    more = len(parts) - MOST
+    return "; ".join([*list(parts)[:MOST], *([f"{more} more differ"] if more > 0 else [])])
 
 
 def _are_grids(config: Any) -> bool:
@@ -54,7 +54,7 @@ def _named(rows: list[Any]) -> dict[str, Any]:
 
 def _kernels(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What became of each kernel."""
-    told = []
+    parts = []
     # By what became of them: one edit of a file is one of all its kernels.
     edited: dict[tuple[str, str], list[str]] = {
         ("is new", "are new"): [name for name in new if name not in old],
@@ -67,8 +67,8 @@ def _kernels(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
         fields = [field for field in {**was, **now} if was.get(field) != now.get(field)]
         if fields == ["digest"]:
             is_file = str(now.get("source", "")).partition(":")[0].endswith(".py")
-            beside = "a module beside it" if is_file else "its package"
-            what = f"edited since, or {beside}"
+            neighbour = "a module beside it" if is_file else "its package"
+            what = f"edited since, or {neighbour}"
             edited.setdefault((f"was {what}", f"were {what}"), []).append(name)
             continue
         changes = [
@@ -76,14 +76,14 @@ def _kernels(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
             for field in fields
             if field != "digest"
         ]
-        told.append(f"the kernel {name} is another ({', '.join(changes)})")
+        parts.append(f"the kernel {name} is another ({', '.join(changes)})")
     for (one, several), names in edited.items():
         if names:
             kernels = f"kernel {names[0]} {one}"
             if names[1:]:
                 kernels = f"kernels {', '.join(names)} {several}"
-            told.append(f"the {kernels}")
-    return told
+            parts.append(f"the {kernels}")
+    return parts
 
 
 def _axis(axis: str, old: Any, new: Any) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from precision_lab.canonical_json import plain
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.sweeps.results.flattening import flat_rows
-from precision_lab.sweeps.results.reader import opened
+from precision_lab.sweeps.results.reader import open_results
 
 if TYPE_CHECKING:
     import os
@@ -69,7 +69,7 @@ def export(path: str | os.PathLike[str], *, format: str = "csv") -> Iterator[byt
 def _pieces(
     path: str | os.PathLike[str], write: Callable[[Columns, Rows], Iterator[bytes]]
 ) -> Iterator[bytes]:
-    with opened(path) as reader:
+    with open_results(path) as reader:
         columns = _columns(reader)
         yield from write(columns, flat_rows(reader, by="key"))
 

@@ -47,7 +47,7 @@ class OtherResultsError(InputError):
     """A whole results file, of another version or of another sweep than is wanted."""
 
 
-def look(path: Path, *, writing: bool) -> bool:
+def check_path(path: Path, *, writing: bool) -> bool:
     """Say whether a results file is there, without SQLite, which may change what it opens.
 
     Raises
@@ -76,7 +76,7 @@ def look(path: Path, *, writing: bool) -> bool:
     return bool(header)
 
 
-def logged(path: Path) -> bool:
+def has_log(path: Path) -> bool:
     """Whether the file's header says that changes are in a write-ahead log beside it."""
     with path.open("rb") as file:
         return file.read(20)[18:] == b"\2\2"
@@ -107,7 +107,7 @@ def connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection, meta: dict[str, str]) -> None:
+def create_tables(connection: sqlite3.Connection, meta: dict[str, str]) -> None:
     """Make the tables of a new file; leave a file that has any as it is."""
     with transaction(connection):
         if statements(connection):
@@ -126,7 +126,7 @@ def statements(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return list(connection.execute(query))
 
 
-def check(connection: sqlite3.Connection, path: Path | None) -> dict[str, str]:
+def check_contents(connection: sqlite3.Connection, path: Path | None) -> dict[str, str]:
     """Read the meta table of a file that is found to be whole, ours and of this version.
 
     Raises
@@ -161,7 +161,7 @@ def checksum(*values: Any) -> str:
     return hashlib.sha256("\n".join(map(str, values)).encode()).hexdigest()
 
 
-def verified(
+def verified_rows(
     connection: sqlite3.Connection, *, by: str = "position"
 ) -> Iterator[tuple[int, str, str, str, str]]:
     """Position, key, case, result and versions of each row, as they were once written.
@@ -198,7 +198,7 @@ def set_aside(path: Path) -> Path:
     number = 1
     while (free := path.with_name(f"{path.stem}.older-{number}{path.suffix}")).exists():
         number += 1
-    with translated(path), closing(connect(str(path))) as connection:
+    with translate_errors(path), closing(connect(str(path))) as connection:
         connection.execute("PRAGMA busy_timeout = 0")
         # Moves the log into the file. Refused while any other process has the file open.
         connection.execute("PRAGMA journal_mode = DELETE")
@@ -214,7 +214,7 @@ def _is_readable(path: Path | None) -> bool:
         return False
     try:
         with closing(connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            return any(True for _ in verified(connection))
+            return any(True for _ in verified_rows(connection))
     except (sqlite3.Error, ValueError):
         return False
 
@@ -234,7 +234,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def translated(path: Path | None) -> Iterator[None]:
+def translate_errors(path: Path | None) -> Iterator[None]:
     """Turn the errors of SQLite and of reading into one sentence: bad input, or resumable."""
     try:
         yield

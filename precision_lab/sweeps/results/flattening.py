@@ -23,18 +23,13 @@ CASE_FIELDS = tuple(field.name for field in fields(Case))
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """A table of stored rows, one column a field.
+    """A table of rows that were flattened, one column a field.
 
     The columns of the case come first (`plan` is the plan's name, `plan_<switch>` are its switches,
     empty where `kind` says that a kernel stood in the plan's place, and `parameter_<name>` the
     input family's parameters, empty where a family has no such), then those of the result, then
     `versions` and `key`.
     """
-    return data_frame(flatten(row) for row in rows)
-
-
-def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """A table of rows that have one value a column."""
     import pandas as pd
 
     return pd.DataFrame(list(rows))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from precision_lab.exceptions import InputError
 from precision_lab.sweeps.results.differences import what_differs
 from precision_lab.sweeps.results.file import OtherResultsError
-from precision_lab.sweeps.results.reader import opened
+from precision_lab.sweeps.results.reader import open_results
 from precision_lab.sweeps.results.store import Store
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ BATCH = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Merged:
+class MergeSummary:
     """What a merge came to.
 
     Parameters
@@ -44,15 +44,14 @@ class Merged:
     added: int
 
 
-def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) -> Merged:
+def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) -> MergeSummary:
     """Add the rows of results files of one sweep to another file of it, made where there is none.
 
     Parameters
     ----------
-    out
-        The file that gets the rows.
-    paths
-        Files of the same sweep, measured by the same code; they are left as they are.
+    out, paths
+        The file that gets the rows; files of the same sweep, measured by the same code, which are
+        left as they are.
 
     Raises
     ------
@@ -68,10 +67,10 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
         raise InputError(f"nothing is to be merged into {out}: name one or more results files")
     # All are looked at before the first row is moved.
     for path in files:
-        with opened(files[0]) as first, opened(path) as reader:
+        with open_results(files[0]) as first, open_results(path) as reader:
             _check_same(first, reader)
             # Also each row: a new file with half of them would be left behind.
-            for _ in reader.stored():
+            for _ in reader.stored_rows():
                 pass
     # `first` is closed: a file that is open for reading cannot be opened for writing.
     with Store(
@@ -81,10 +80,10 @@ def merge(out: str | os.PathLike[str], paths: Iterable[str | os.PathLike[str]]) 
         for path in files:
             # What is merged into itself has all its rows.
             if not path.samefile(out):
-                with opened(path) as reader:
+                with open_results(path) as reader:
                     _move(reader, store, out)
         rows = len(store.keys())
-        return Merged(cases=first.cases, rows=rows, added=rows - before)
+        return MergeSummary(cases=first.cases, rows=rows, added=rows - before)
 
 
 def _check_same(first: Reader, reader: Reader) -> None:
@@ -102,7 +101,7 @@ def _check_same(first: Reader, reader: Reader) -> None:
 
 
 def _move(reader: Reader, store: Store, out: Path) -> None:
-    rows = reader.stored()
+    rows = reader.stored_rows()
     while batch := list(itertools.islice(rows, BATCH)):
         for row in batch:
             if store.result(row.key) not in (None, row.result):

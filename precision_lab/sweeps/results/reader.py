@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError
-from precision_lab.sweeps.results.file import check, connect, logged, look, translated, verified
+from precision_lab.sweeps.results.file import (
+    check_contents,
+    check_path,
+    connect,
+    has_log,
+    translate_errors,
+    verified_rows,
+)
 
 if TYPE_CHECKING:
     import os
@@ -20,8 +27,8 @@ if TYPE_CHECKING:
 ORDERS = ("position", "key")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
+@dataclass(frozen=True)
+class StoredRow:
     """One finished case, as it is stored.
 
     Parameters
@@ -44,40 +51,8 @@ class Row:
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Results:
-    """What a results file holds.
-
-    Parameters
-    ----------
-    sweep
-        What identifies the sweep.
-    cases
-        How many cases it has; `rows` has fewer while it is unfinished.
-    config
-        The sweep as the user wrote it.
-    rows
-        As `Store.rows` gives them.
-    """
-
-    sweep: str
-    cases: int
-    config: Any
-    rows: list[dict[str, Any]]
-
-
 class Reader:
-    """A results file that is open for reading; all that it gives is of one moment.
-
-    Parameters
-    ----------
-    connection
-        Of a file that was checked.
-    path
-        Where it lies.
-    meta
-        What `check` found.
-    """
+    """A results file that is open for reading; all that it gives is of one moment."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, meta: dict[str, str]) -> None:
         self._connection = connection
@@ -85,38 +60,31 @@ class Reader:
         self.version = meta["version"]
         self.code = meta["code"]
         self.sweep = meta["sweep"]
-        with translated(path):
+        with translate_errors(path):
             self.cases = int(meta["cases"])
             self.config = canonical.decode(meta["config"])
 
     def count(self) -> int:
         """How many cases are finished."""
-        with translated(self.path):
+        with translate_errors(self.path):
             ((count,),) = self._connection.execute("SELECT count(*) FROM rows")
         return int(count)
 
     def rows(self, *, by: str = "position") -> Iterator[dict[str, Any]]:
         """Key, case, result and versions of each finished case, in one of `ORDERS`."""
-        with translated(self.path):
-            yield from decoded(self._connection, by=by)
+        with translate_errors(self.path):
+            yield from decode_rows(self._connection, by=by)
 
-    def stored(self) -> Iterator[Row]:
+    def stored_rows(self) -> Iterator[StoredRow]:
         """Each finished case as it is stored, in the order of the sweep."""
-        with translated(self.path):
-            taken = dict(self._connection.execute("SELECT key, seconds FROM timings"))
-            for position, key, case, result, versions in verified(self._connection):
-                yield Row(
-                    position=position,
-                    key=key,
-                    case=case,
-                    result=result,
-                    versions=versions,
-                    seconds=taken.get(key, 0.0),
-                )
+        with translate_errors(self.path):
+            seconds = dict(self._connection.execute("SELECT key, seconds FROM timings"))
+            for row in verified_rows(self._connection):
+                yield StoredRow(*row, seconds.get(row[1], 0.0))
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[Reader]:
+def open_results(path: str | os.PathLike[str]) -> Iterator[Reader]:
     """Open a results file for reading.
 
     Raises
@@ -125,45 +93,30 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Reader]:
         There is no such file, or it is something else, as for `Store`.
     """
     path = Path(path)
-    if not look(path, writing=False):
+    if not check_path(path, writing=False):
         if path.exists():
             raise InputError(f"{path} is empty: nothing was ever measured into it")
         raise InputError(f"there is no results file {path}")
     # A write-ahead log needs a file beside it even for reading. Where the header asks for one and
     # there is none, a copy was taken away from it: it is read as it stands, on any disk.
     log = path.with_name(f"{path.name}-wal")
-    mode = "mode=ro&immutable=1" if logged(path) and not log.exists() else "mode=ro"
-    with translated(path):
+    mode = "mode=ro&immutable=1" if has_log(path) and not log.exists() else "mode=ro"
+    with translate_errors(path):
         connection = connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
     with closing(connection):
-        with translated(path):
+        with translate_errors(path):
             # One moment for all that is read.
             connection.execute("BEGIN")
-            meta = check(connection, path)
+            meta = check_contents(connection, path)
         yield Reader(connection, path, meta)
 
 
-def read(path: str | os.PathLike[str]) -> Results:
-    """Read a results file.
-
-    Raises
-    ------
-    InputError
-        As for `opened`.
-    """
-    with opened(path) as reader:
-        return Results(
-            sweep=reader.sweep,
-            cases=reader.cases,
-            config=reader.config,
-            rows=list(reader.rows()),
-        )
-
-
-def decoded(connection: sqlite3.Connection, *, by: str = "position") -> Iterator[dict[str, Any]]:
+def decode_rows(
+    connection: sqlite3.Connection, *, by: str = "position"
+) -> Iterator[dict[str, Any]]:
     """The finished rows of an open file, in one of `ORDERS`."""
     assert by in ORDERS  # noqa: S101
-    for _, key, case, result, versions in verified(connection, by=by):
+    for _, key, case, result, versions in verified_rows(connection, by=by):
         yield {
             "key": key,
             "case": canonical.decode(case),

@@ -19,23 +19,23 @@ from precision_lab import canonical_json as canonical
 from precision_lab.sweeps.results.differences import what_differs
 from precision_lab.sweeps.results.file import (
     OtherResultsError,
-    check,
+    check_contents,
+    check_path,
     checksum,
     connect,
-    look,
-    prepare,
+    create_tables,
     transaction,
-    translated,
-    verified,
+    translate_errors,
+    verified_rows,
 )
-from precision_lab.sweeps.results.reader import decoded
+from precision_lab.sweeps.results.reader import decode_rows
 from precision_lab.versions import __version__, code
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from precision_lab.sweeps.results.reader import Row
+    from precision_lab.sweeps.results.reader import StoredRow
 
 
 class Store:
@@ -84,8 +84,8 @@ class Store:
             "config": canonical.encode(config),
         }
         if self.path is not None:
-            look(self.path, writing=True)
-        with translated(self.path):
+            check_path(self.path, writing=True)
+        with translate_errors(self.path):
             self._connection = connect(":memory:" if self.path is None else str(self.path))
             try:
                 self._open(meta)
@@ -95,8 +95,8 @@ class Store:
 
     def _open(self, meta: Mapping[str, str]) -> None:
         self._connection.execute("PRAGMA synchronous = FULL")
-        prepare(self._connection, dict(meta))
-        found = check(self._connection, self.path)
+        create_tables(self._connection, dict(meta))
+        found = check_contents(self._connection, self.path)
         if found["code"] != meta["code"]:
             raise OtherResultsError(
                 f"{self.path} was written by other code ({found['code']}) of precision_lab "
@@ -123,8 +123,8 @@ class Store:
 
     def keys(self) -> set[str]:
         """The keys of the finished cases."""
-        with translated(self.path):
-            return {key for _, key, *_ in verified(self._connection)}
+        with translate_errors(self.path):
+            return {key for _, key, *_ in verified_rows(self._connection)}
 
     def claim(
         self, positions: Iterable[int], *, take_over: bool = False
@@ -146,7 +146,7 @@ class Store:
             What is to be measured here, and what others are measuring; the rest is finished.
         """
         mine, others = set(), set()
-        with translated(self.path), transaction(self._connection):
+        with translate_errors(self.path), transaction(self._connection):
             for position in positions:
                 if self._one("SELECT 1 FROM rows WHERE position = ?", position):
                     continue
@@ -168,11 +168,11 @@ class Store:
 
     def result(self, key: str) -> str | None:
         """The stored result of a case, if it is finished."""
-        with translated(self.path):
+        with translate_errors(self.path):
             found: str | None = self._one("SELECT result FROM rows WHERE key = ?", key)
         return found
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[StoredRow]) -> None:
         """Save rows in one transaction; a row whose key is there already changes nothing.
 
         Raises
@@ -182,7 +182,7 @@ class Store:
         """
         rows = list(rows)
         columns = [(row.position, row.key, row.case, row.result, row.versions) for row in rows]
-        with translated(self.path), transaction(self._connection):
+        with translate_errors(self.path), transaction(self._connection):
             self._connection.executemany(
                 "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING",
                 [(*row, checksum(*row)) for row in columns],
@@ -200,13 +200,8 @@ class Store:
 
         The same whatever the number of processes, and however often the run was broken off.
         """
-        with translated(self.path):
-            return list(decoded(self._connection))
-
-    def seconds(self) -> dict[str, float]:
-        """The time that each finished case took, by key."""
-        with translated(self.path):
-            return dict(self._connection.execute("SELECT key, seconds FROM timings ORDER BY key"))
+        with translate_errors(self.path):
+            return list(decode_rows(self._connection))
 
     def close(self) -> None:
         """Close the file, leaving it a single one that can be copied, and read where it lies."""

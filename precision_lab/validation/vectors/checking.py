@@ -13,8 +13,7 @@ import numpy as np
 
 from precision_lab.exceptions import InputError
 from precision_lab.files import read_safetensors
-from precision_lab.identification import Call as AnsweredCall
-from precision_lab.identification import answer
+from precision_lab.identification import KernelAnswer, answer
 from precision_lab.kernels.running import Claim, Outcome
 from precision_lab.norm import Inputs, check
 from precision_lab.validation.calls import Call
@@ -82,7 +81,7 @@ def check_vectors(
     except InputError as error:
         raise InputError(f"{path / NAME}: {error}") from None
     calls: list[Call] = []
-    answers: list[AnsweredCall] = []
+    answers: list[KernelAnswer] = []
     missing: list[CallEntry] = []
     for file in manifest.files:
         entries = [call for call in manifest.calls if call.file == file.name]
@@ -95,7 +94,7 @@ def check_vectors(
                 missing.append(entry)
             else:
                 calls.append(Call(entry.probe, arguments, entry.gain))
-                answers.append(AnsweredCall(arguments, y))
+                answers.append(KernelAnswer(arguments, y))
     if not calls:
         first = manifest.files[0].name
         raise InputError(
@@ -142,7 +141,7 @@ def _first_names(names: Iterable[str]) -> str:
     return ", ".join(listed[:NAMED]) + (", …" if len(listed) > NAMED else "")
 
 
-def _outcome(inputs: Inputs, answers: Sequence[AnsweredCall]) -> Outcome:
+def _outcome(inputs: Inputs, answers: Sequence[KernelAnswer]) -> Outcome:
     """The outputs of inputs, which are those of a call or some rows of them.
 
     A failing call is made again, in fewer rows and elements and with other values: the rows
@@ -152,7 +151,7 @@ def _outcome(inputs: Inputs, answers: Sequence[AnsweredCall]) -> Outcome:
         rows = _rows(inputs, call.inputs)
         if rows is not None:
             with np.errstate(all="ignore"):
-                return Outcome(call.y[rows].astype(np.float64), call.y[rows])
+                return Outcome(call.y[rows])
     return Outcome(raised="NotImplementedError", message="no device is at hand")
 
 
@@ -173,7 +172,7 @@ def _rows(inputs: Inputs, call: Inputs) -> slice | None:
 def _diagnosis(calls: Sequence[Call], outcomes: Sequence[Outcome], claim: Claim) -> Diagnosis:
     """The plan behind the outputs of the calls that were made for it."""
     answered = [
-        AnsweredCall(call.inputs, outcome.y)
+        KernelAnswer(call.inputs, outcome.y)
         for call, outcome in zip(calls, outcomes, strict=True)
         if call.probe == IDENTIFY and outcome.y is not None
     ]

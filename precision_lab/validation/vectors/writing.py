@@ -12,7 +12,7 @@ import numpy as np
 
 from precision_lab.exceptions import InputError
 from precision_lab.files import DTYPES, write_safetensors
-from precision_lab.identification import questions
+from precision_lab.identification import make_queries
 from precision_lab.kernels.running import Claim
 from precision_lab.validation.calls import Call, default_calls
 from precision_lab.validation.vectors.manifest import (
@@ -145,7 +145,7 @@ def _identifying_calls(claim: Claim, sizes: set[int] | None) -> list[Call]:
     if sizes is not None:
         few = sorted(size for size in sizes if size > 1)[:2] or sorted(sizes)[:1]
         chosen["sizes"] = {n: max(8, 2560 // n) for n in few}
-    inputs = questions(
+    inputs = make_queries(
         claim.norm, claim.format, claim.weight_format,
         eps=claim.eps[:2], weight_offset=claim.weight_offset, **chosen,
     )  # fmt: skip

@@ -11,8 +11,8 @@ from conftest import optional
 
 from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import identify
-from precision_lab.identification.opened import identify_opened
-from precision_lab.kernels.finding import find_kernel, found_again
+from precision_lab.identification.running_kernel import identify_running_kernel
+from precision_lab.kernels.finding import find_kernel, recover_kernel
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.kernels.running.runnable import open_kernel
 from precision_lab.numbers.table import formats
@@ -113,7 +113,7 @@ def test_a_model_is_a_kernel(operator, format, tmp_path):
     known = [plans[f"ort-{kernel.norm}-{kind}"] for kind in ("norm", "scalar")]
     made = [emulate(x, weight, bias, eps=eps, plan=plan).tobytes() for plan in known]
     assert y.tobytes() in made
-    assert kernel == found_again(kernel.where, kernel.record)
+    assert kernel == recover_kernel(kernel.where, kernel.record)
 
 
 @pytest.mark.parametrize("operator", ["SkipSimplifiedLayerNormalization", "SkipLayerNormalization"])
@@ -149,7 +149,7 @@ def test_a_layer_norm_with_or_without_a_bias(operator, bias, format, tmp_path):
     assert ([] if bias else ["a bias"]) == [told for told in limits if "other" not in told]
     assert verdict.diagnosis
     with open_kernel(path) as tool:
-        found = identify_opened(tool, Claim.of(tool))
+        found = identify_running_kernel(tool, Claim.of(tool))
     kernel = find_kernel(path)
     settings = {"hidden": [HIDDEN], "eps": [kernel.declared.eps]}
     assert found == identify(kernel.apply_to_arrays, norm="layer", format=format, **settings)

@@ -19,7 +19,7 @@ from precision_lab.kernels.finding import find_kernel
 from precision_lab.kernels.running import isolated_kernel as isolated
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.kernels.running.isolated_kernel import IsolatedKernel
-from precision_lab.kernels.running.runnable import open_kernel, place
+from precision_lab.kernels.running.runnable import importable_name, open_kernel
 from precision_lab.norm.arguments import check
 from precision_lab.validation.examination import validate
 
@@ -250,8 +250,8 @@ def test_a_callable_in_another_process_must_be_importable(file):
             validate(kernel, isolate=True, **FEW)
     with pytest.raises(InputError, match="lives in this process alone"):
         validate(find_kernel(inner), isolate=True, **FEW)
-    assert place(find_kernel(f"{file}:sound")) == f"{file}:sound"
-    assert place("late") == "late"
+    assert importable_name(find_kernel(f"{file}:sound")) == f"{file}:sound"
+    assert importable_name("late") == "late"
     assert validate(find_kernel(f"{file}:sound"), isolate=True, **FEW, **QUICK).passed
     assert validate(find_kernel("late"), **FEW).passed
     with pytest.raises(InputError, match="kernel is 3"):

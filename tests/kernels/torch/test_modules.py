@@ -9,7 +9,7 @@ from conftest import optional
 
 from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import identify
-from precision_lab.kernels.finding import find_kernel, found_again
+from precision_lab.kernels.finding import find_kernel, recover_kernel
 from precision_lab.kernels.torch.layouts import LayoutError
 from precision_lab.numbers.table import formats
 from precision_lab.plan.emulation import emulate
@@ -181,7 +181,7 @@ def test_functions_that_make_modules(file):
     x, weight, _ = drawn(7)
     expected = emulate(x, weight, eps=1e-4, plan="torch-rms-norm")
     assert expected.tobytes() == sized(x, weight, eps=1e-4).tobytes()
-    assert sized.record == found_again(sized.where, sized.record).record
+    assert sized.record == recover_kernel(sized.where, sized.record).record
 
 
 def test_a_norm_inside_a_model(file, torch):
@@ -191,7 +191,7 @@ def test_a_norm_inside_a_model(file, torch):
         inner.name, inner.declared.hidden, inner.declared.eps,
     )  # fmt: skip
     assert inner.record == find_kernel(f"{file}:model", module="layers.0.norm").record
-    assert inner == found_again(inner.where, inner.record)
+    assert inner == recover_kernel(inner.where, inner.record)
     few = {"probes": ["normal", "exact"], "format": "float16", "isolate": True}
     verdict = validate(f"{file}:model#layers.1.norm", **few)
     assert verdict.passed, str(verdict)

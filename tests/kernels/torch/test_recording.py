@@ -10,7 +10,7 @@ from conftest import optional
 from precision_lab import InputError, capture, captured, read_capture, truth
 from precision_lab.inputs.capture import Capture, Layer, write_capture
 from precision_lab.kernels.running.claim import Claim
-from precision_lab.kernels.torch.recording import layers_of
+from precision_lab.kernels.torch.recording import norms_of
 from precision_lab.validation.calls import capture_calls
 
 
@@ -182,7 +182,7 @@ def test_norms_of_libraries(torch):
     made = nn.ModuleDict({name: module for name, (module, *_) in found.items()})
     for other in (nn.BatchNorm1d(16), nn.GroupNorm(1, 16), nn.InstanceNorm1d(16), nn.Linear(3, 1)):
         made[type(other).__name__] = other
-    told = layers_of(made)
+    told = [norm for _, norm in norms_of(made)]
     assert list(found) == [one.name for one in told]
     for one in told:
         assert found[one.name][1:] == (one.norm, one.eps, one.weight_offset), one.name
@@ -325,9 +325,9 @@ def test_what_is_no_model(torch, model, tmp_path):
     with pytest.raises(InputError, match=r"ends in .safetensors"):
         capture(model).write(tmp_path / "a.npz")
     with pytest.raises(InputError, match=r"the eps of RMSNorm is -1.0"):
-        layers_of(torch.nn.RMSNorm(4, eps=-1.0))
+        list(norms_of(torch.nn.RMSNorm(4, eps=-1.0)))
     with pytest.raises(InputError, match="device meta"):
-        layers_of(torch.nn.RMSNorm(4, device="meta"))
+        list(norms_of(torch.nn.RMSNorm(4, device="meta")))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")

@@ -22,7 +22,7 @@ from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.results.exporting import WRITERS, export
 from precision_lab.sweeps.results.file import checksum
 from precision_lab.sweeps.results.merging import merge
-from precision_lab.sweeps.results.reader import Row
+from precision_lab.sweeps.results.reader import StoredRow
 from precision_lab.sweeps.results.store import Store
 
 GRID = Sweep(
@@ -225,7 +225,7 @@ class TestRefusals:
         path = tmp_path / "a.sqlite"
         case = canonical.encode(GRID.cases()[0].identity)
         rows = [
-            Row(position=place, key=f"{place:05}", case=case, result='{"n":1}', versions="{}",
+            StoredRow(position=place, key=f"{place:05}", case=case, result='{"n":1}', versions="{}",
                 seconds=0.0)
             for place in range(120)
         ]  # fmt: skip

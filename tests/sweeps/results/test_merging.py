@@ -8,13 +8,13 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from stored_rows import read
 
 from precision_lab.exceptions import InputError
 from precision_lab.sweeps.execution import run
 from precision_lab.sweeps.grid import Sweep
 from precision_lab.sweeps.results.file import OtherResultsError, checksum
-from precision_lab.sweeps.results.merging import Merged, merge
-from precision_lab.sweeps.results.reader import read
+from precision_lab.sweeps.results.merging import MergeSummary, merge
 
 GRID = Sweep(plans=["late", "early"], hidden=[3, 4], rows=1, seeds=range(6))
 CASES = 24
@@ -52,9 +52,9 @@ def test_shards_are_a_whole(shards, whole, tmp_path):
     """In whatever order and however often they are merged, and the shards stay as they are."""
     before = [path.read_bytes() for path in shards]
     out = tmp_path / "out.sqlite"
-    assert Merged(cases=CASES, rows=CASES, added=CASES) == merge(out, shards)
+    assert MergeSummary(cases=CASES, rows=CASES, added=CASES) == merge(out, shards)
     assert repr(whole) == repr(read(out))
-    assert Merged(cases=CASES, rows=CASES, added=0) == merge(out, shards[::-1])
+    assert MergeSummary(cases=CASES, rows=CASES, added=0) == merge(out, shards[::-1])
     assert before == [path.read_bytes() for path in shards]
     run(GRID, out, measure="standins:deadly")
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from stored_rows import opened, row, values
+from stored_rows import opened, read, row, values
 
 import precision_lab.sweeps.results.file
 from precision_lab.exceptions import InputError
@@ -17,8 +17,7 @@ from precision_lab.sweeps.results.file import (
     OtherResultsError,
     checksum,
 )
-from precision_lab.sweeps.results.reader import opened as opened_file
-from precision_lab.sweeps.results.reader import read
+from precision_lab.sweeps.results.reader import open_results as opened_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from stored_rows import opened, row, values
+from stored_rows import opened, read, row, values
 
 import precision_lab.sweeps.results.file
 from precision_lab.sweeps.results.file import (
     StoppedError,
     set_aside,
-    translated,
+    translate_errors,
 )
-from precision_lab.sweeps.results.reader import opened as opened_file
-from precision_lab.sweeps.results.reader import read
+from precision_lab.sweeps.results.reader import open_results as opened_file
 
 if TYPE_CHECKING:
     from precision_lab.sweeps.results.store import Store
@@ -66,8 +65,9 @@ class TestRows:
         """Seconds differ from run to run, so they are in no row."""
         with opened(path) as store:
             store.add([row(1)])
-            assert {"key1": 0.5} == store.seconds()
             assert all("seconds" not in found for found in store.rows())
+        with opened_file(path) as reader:
+            assert [0.5] == [stored.seconds for stored in reader.stored_rows()]
 
     def test_a_closed_file_is_a_single_one(self, path):
         """It can be copied, and read from a read-only disk: no log is left beside it."""
@@ -219,7 +219,7 @@ class TestFullDisk:
         def told() -> str:
             error = sqlite3.OperationalError("disk I/O error")
             error.sqlite_errorcode = sqlite3.SQLITE_IOERR
-            with pytest.raises(StoppedError) as caught, translated(path):
+            with pytest.raises(StoppedError) as caught, translate_errors(path):
                 raise error
             return str(caught.value)
 

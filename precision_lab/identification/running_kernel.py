@@ -8,31 +8,26 @@ from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import Identified, answer
-from precision_lab.identification.queries import SIZES, Call, questions
+from precision_lab.identification.queries import SIZES, KernelAnswer, make_queries, rows_by_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from precision_lab.kernels.running import Claim, Outcome, Runnable
-
-ELEMENTS, ROWS = 2560, 8
-"""Of a call: rows are as many as give the elements, and at least so many."""
 
 OTHERS = (64, 128, 768, 1024, 4096, 5120)
 """Sizes that are tried, one after another, where a kernel refuses the usual ones."""
 
 
-def identify_opened(
+def identify_running_kernel(
     tool: Runnable, settings: Claim, *, hidden: Sequence[int] | None = None
 ) -> list[Identified]:
     """The plans nearest to a kernel, best first.
 
     Parameters
     ----------
-    tool
-        The kernel.
-    settings
-        What it claims.
+    tool, settings
+        The kernel and what it claims.
     hidden
         Elements of a row; by default what is fixed in the kernel, or else sizes that tell plans
         apart.
@@ -44,19 +39,17 @@ def identify_opened(
     """
     if hidden is not None and (not hidden or min(hidden) < 1):
         raise InputError(f"hidden is {list(hidden)}: give sizes, 1 or more, such as 40")
-    fixed = tool.declared.hidden
+    if hidden is None and tool.declared.hidden is not None:
+        hidden = [tool.declared.hidden]
+    tries = [SIZES, *(rows_by_size([n]) for n in OTHERS)]
     if hidden is not None:
-        tries = [_counted(hidden)]
-    elif fixed is not None:
-        tries = [_counted([fixed])]
-    else:
-        tries = [SIZES, *(_counted([n]) for n in OTHERS)]
+        tries = [rows_by_size(hidden)]
     last: Outcome | None = None
     # A LayerNorm that refuses a bias is asked without.
     both = (True, False) if settings.norm.centred else (True,)
     for sizes, biased in itertools.product(tries, both):
         calls = []
-        for inputs in questions(
+        for inputs in make_queries(
             settings.norm,
             settings.format,
             settings.weight_format,
@@ -69,24 +62,20 @@ def identify_opened(
             if outcome.y is None:
                 last = outcome
             else:
-                calls.append(Call(inputs, outcome.y))
+                calls.append(KernelAnswer(inputs, outcome.y))
         if calls:
             return answer(
                 calls, weight_offset=settings.weight_offset, output_format=settings.output_format
             )
         if last is not None and not last.refused:
             break
-    raise InputError(f"{tool.name} answered no call: {said(last)}")
+    raise InputError(f"{tool.name} answered no call: {describe_failure(last)}")
 
 
-def said(outcome: Outcome | None) -> str:
+def describe_failure(outcome: Outcome | None) -> str:
     """Why there are no outputs."""
     if outcome is None:
         return "none was made"
     if outcome.raised:
         return f"it raised {outcome.raised}: {outcome.message}"
     return outcome.findings[-1][1] if outcome.findings else "it gave no outputs"
-
-
-def _counted(sizes: Sequence[int]) -> Mapping[int, int]:
-    return {n: max(ROWS, ELEMENTS // n) for n in sizes}
