@@ -150,8 +150,7 @@ def _outcome(inputs: Inputs, answers: Sequence[KernelAnswer]) -> Outcome:
     for call in answers:
         rows = _rows(inputs, call.inputs)
         if rows is not None:
-            with np.errstate(all="ignore"):
-                return Outcome(call.y[rows])
+            return Outcome(call.y[rows])
     return Outcome(raised="NotImplementedError", message="no device is at hand")
 
 
