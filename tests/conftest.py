@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 # Started in the background, a process ignores Ctrl-C, and so would every process that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Deterministic in CI, so that a red run is red for everyone; a local run explores.
+# Deterministic in CI, so that a red run is red for everyone; a local run explores, with fewer
+# examples where a test does not say how many.
 settings.register_profile(
     "ci",
     derandomize=True,
@@ -29,7 +30,9 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "local", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 

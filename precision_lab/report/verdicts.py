@@ -64,9 +64,7 @@ def verdicts_json(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = Tru
 def verdicts_html(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> str:
     """Verdicts as a page that stands alone: those that failed, then all of them."""
     failed = [one for one in verdicts if not one["passed"]]
-    tables = (
-        [PageTable(title="Verdicts", rows=[_line(one) for one in verdicts])] if verdicts else []
-    )
+    lines = [_line(one) for one in verdicts]
     return answer_html(
         "verdicts.html",
         verdicts=verdicts,
