@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab import recommend_eps
 from precision_lab.models import known_models
-from precision_lab.report import Cell, Table, charts
+from precision_lab.report import Cell, PageTable, charts
 from precision_lab.report.charts import joined, number
 
 if TYPE_CHECKING:
@@ -242,10 +242,10 @@ def phrase(column: str) -> str:
     return how if (most == WIDE[1] or plan == OWN) else f"{how} and rows of RMS up to {most:g}"
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[PageTable]:
     """Every model with its verdicts."""
     return [
-        Table(
+        PageTable(
             title="Known models",
             rows=[table_line(part) for _, part in rows.groupby("model", sort=False)],
             note="Class default: what the config class takes where a config names no eps. Where "

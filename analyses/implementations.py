@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from precision_lab import Sweep, captured, plans
 from precision_lab.plan import DEFINITION, FORMAT_SWITCHES
-from precision_lab.report import Cell, Table, charts
+from precision_lab.report import Cell, PageTable, charts
 from precision_lab.report.charts import LOST, at_most, joined, number, surviving
 
 if TYPE_CHECKING:
@@ -86,10 +86,10 @@ def findings(rows: pd.DataFrame) -> list[str]:
     return [*texts, f"The bound proved beforehand {charts.bound_held(all_rows)}."]
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[PageTable]:
     """Who gives the same outputs, for each norm and format."""
     return [
-        Table(
+        PageTable(
             title=f"{_where(part)}: who gives the same outputs",
             note="The letters are those of the figure. In one line all outputs are the same, bit "
             "by bit. The worst error is that of layers that lose no row.",

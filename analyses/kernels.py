@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab import identify, validate
 from precision_lab.kernels import installed
-from precision_lab.report import Cell, Table, charts
+from precision_lab.report import Cell, PageTable, charts
 from precision_lab.report.charts import joined, percent
 
 if TYPE_CHECKING:
@@ -129,10 +129,10 @@ def findings(rows: pd.DataFrame) -> list[str]:
     return texts
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[PageTable]:
     """Every kernel and format with its verdict."""
     return [
-        Table(
+        PageTable(
             title="Verdicts", rows=[table_line(row) for row in rows.to_dict("records")],
             note="All probes, two eps, rows of 1 to 16,385 elements. A plan is named where its "
             "emulation gives every output of the identifying calls.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.report import Cell, Table, charts
+from precision_lab.report import Cell, PageTable, charts
 from precision_lab.report.charts import joined, percent
 
 if TYPE_CHECKING:
@@ -65,15 +65,15 @@ def findings(rows: pd.DataFrame) -> list[str]:
     return texts
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[PageTable]:
     """Every kernel and format with its verdict, and the casts."""
     parts = {part: lines.to_dict("records") for part, lines in rows.groupby("part", sort=False)}
     return [
-        Table(
+        PageTable(
             title="Verdicts", rows=[kernel_line(row) for row in parts.get("kernel", [])],
             note="A plan is named where its emulation gives every output of the identifying calls.",
         ),
-        Table(
+        PageTable(
             title="Casts to fp8", rows=[cast_line(row) for row in parts.get("cast", [])],
             note="Values that are not the correctly rounded one, under either policy: a cast is "
             "right where one of both is 0.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from precision_lab import Sweep, captured, formats, plans, recommend_eps
-from precision_lab.report import Cell, Table, charts, shrink_chart
+from precision_lab.report import Cell, PageTable, charts, shrink_chart
 from precision_lab.report.charts import LOST, at_most, joined, listed, number, surviving
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _eps_kept(model: str, rows: pd.DataFrame) -> str:
     return f"{name}'s eps in float16: {'; '.join(clauses)}."
 
 
-def tables(_: pd.DataFrame) -> list[Table]:
+def tables(_: pd.DataFrame) -> list[PageTable]:
     """Which eps is right for each model, by format and plan."""
     advised = [
         (name, advice(model, format, plan))
@@ -200,7 +200,7 @@ def tables(_: pd.DataFrame) -> list[Table]:
         for name, one in advised
     ]  # fmt: skip
     return [
-        Table(
+        PageTable(
             title="Which eps", rows=lines,
             note="Judged on the rows of the capture and a row of zeros in each norm: outputs stay "
             "within half an ulp of the function with the model's eps, and no row is lost.",

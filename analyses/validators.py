@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from precision_lab.kernels.running import Claim, run
-from precision_lab.report import Cell, Table, charts
+from precision_lab.report import Cell, PageTable, charts
 from precision_lab.report.charts import joined, percent
 from precision_lab.validation import default_calls, examine
 from precision_lab.validation.specimens import specimens
@@ -197,7 +197,7 @@ def findings(rows: pd.DataFrame) -> list[str]:
     return texts
 
 
-def tables(rows: pd.DataFrame) -> list[Table]:
+def tables(rows: pd.DataFrame) -> list[PageTable]:
     """Projects and settings with their counts, and every specimen with those who accept it."""
     each = by_project(rows)
     total = len(rows)
@@ -213,16 +213,16 @@ def tables(rows: pd.DataFrame) -> list[Table]:
         for name, part in single.groupby("setting", sort=False)
     ]
     return [
-        Table(
+        PageTable(
             title="Projects", rows=projects,
             note="A specimen counts once for each of its formats. Not tested are those of a norm "
             "or a format that the project's settings lack.",
         ),
-        Table(
+        PageTable(
             title="Settings", rows=tests,
             note="Each test by itself, and what was made smaller here or had to be assumed.",
         ),
-        Table(
+        PageTable(
             title="Specimens", rows=[specimen_line(row) for row in rows.to_dict("records")],
             note="Every specimen and format, the probe that shows its fault best, and the "
             "settings that accept it.",

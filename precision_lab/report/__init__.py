@@ -9,14 +9,14 @@ from __future__ import annotations
 from precision_lab.report.build import report
 from precision_lab.report.eps_page import eps_html, shrink_chart
 from precision_lab.report.library import Analysis, analyses
-from precision_lab.report.tables import Cell, Table
+from precision_lab.report.tables import Cell, PageTable
 from precision_lab.report.verdict_page import verdict_html
 from precision_lab.report.verdicts import write_verdicts
 
 __all__ = [
     "Analysis",
     "Cell",
-    "Table",
+    "PageTable",
     "analyses",
     "eps_html",
     "report",

@@ -14,7 +14,7 @@ from precision_lab.numbers import formats
 from precision_lab.report.charts.shrink_chart import shrinks
 from precision_lab.report.charts.words import number, percent
 from precision_lab.report.page import answer_html
-from precision_lab.report.tables import Cell, Table
+from precision_lab.report.tables import Cell, PageTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -82,7 +82,7 @@ def shrink_chart(advice: EpsAdvice, *, name: str = "shrink") -> Chart | None:
     )  # fmt: skip
 
 
-def layer_table(layers: Iterable[LayerAdvice]) -> Table:
+def layer_table(layers: Iterable[LayerAdvice]) -> PageTable:
     """The norms one by one."""
     rows = [
         {
@@ -100,7 +100,7 @@ def layer_table(layers: Iterable[LayerAdvice]) -> Table:
         }
         for layer in layers
     ]
-    return Table(
+    return PageTable(
         title="Norm by norm",
         rows=rows,
         note="Absorbed: rows whose mean square swallows eps; dominated: rows whose mean square is "
@@ -108,7 +108,7 @@ def layer_table(layers: Iterable[LayerAdvice]) -> Table:
     )
 
 
-def cure_table(advice: EpsAdvice) -> Table:
+def cure_table(advice: EpsAdvice) -> PageTable:
     """What would help where no eps does, and what it costs."""
     rows = [
         {
@@ -120,7 +120,7 @@ def cure_table(advice: EpsAdvice) -> Table:
         }
         for cure in advice.cures
     ]
-    return Table(
+    return PageTable(
         title="What would help",
         rows=rows,
         note="The same rows with one thing changed, held to the exact norm; ulp of the outputs' "

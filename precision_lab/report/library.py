@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from precision_lab.report.charts.drawing import Chart
-    from precision_lab.report.tables import Table
+    from precision_lab.report.tables import PageTable
 
 # The order in which the index asks them: from one element to a whole model. Others come after.
 READING = (
@@ -74,7 +74,7 @@ class Analysis:
     made_by: str = ""
     needs: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
-    tables: Callable[[pd.DataFrame], Iterable[Table]] = lambda _rows: ()
+    tables: Callable[[pd.DataFrame], Iterable[PageTable]] = lambda _rows: ()
 
 
 def folder() -> Path:

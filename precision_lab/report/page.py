@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from precision_lab.report.charts.drawing import Chart
-    from precision_lab.report.tables import Table
+    from precision_lab.report.tables import PageTable
 
 MOST_LETTERS = 240
 
@@ -73,7 +73,7 @@ class Page:
     results: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PageTable, ...] = ()
 
     @property
     def headline(self) -> str:

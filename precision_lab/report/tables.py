@@ -38,7 +38,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PageTable:
     """Rows for people, which sort and filter where the reader's browser runs scripts.
 
     Parameters
@@ -81,7 +81,7 @@ def _cell(value: Any) -> Cell:
     return Cell(str(value))
 
 
-def worst_table(rows: pd.DataFrame) -> Table:
+def worst_table(rows: pd.DataFrame) -> PageTable:
     """The worst cases, and how to read them.
 
     Parameters
@@ -99,7 +99,7 @@ def worst_table(rows: pd.DataFrame) -> Table:
     cases = worst_cases(rows)
     filled = {name for case in cases for name, cell in case.items() if cell.text}
     lines = [{name: cell for name, cell in case.items() if name in filled} for case in cases]
-    return Table(title="Worst cases", note=note, rows=lines)
+    return PageTable(title="Worst cases", note=note, rows=lines)
 
 
 def worst_cases(rows: pd.DataFrame) -> list[dict[str, Cell]]:

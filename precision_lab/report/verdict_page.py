@@ -9,7 +9,7 @@ import pandas as pd
 
 from precision_lab.report.charts.signed_chart import signed
 from precision_lab.report.page import answer_html
-from precision_lab.report.tables import Table
+from precision_lab.report.tables import PageTable
 from precision_lab.validation import hexed
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def verdict_html(verdict: Verdict, *, command: str = "") -> str:
         }
         for one in verdict.power
     ]
-    table = Table(
+    table = PageTable(
         title="What would have been seen",
         rows=power,
         note="Relative errors from which on an output leaves what is sound.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from precision_lab.exceptions import InputError
 from precision_lab.files import replace_file
 from precision_lab.report.page import answer_html
-from precision_lab.report.tables import Cell, Table
+from precision_lab.report.tables import Cell, PageTable
 from precision_lab.versions import __version__
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def verdicts_json(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = Tru
 def verdicts_html(verdicts: Sequence[Mapping[str, Any]], *, finished: bool = True) -> str:
     """Verdicts as a page that stands alone: those that failed, then all of them."""
     failed = [one for one in verdicts if not one["passed"]]
-    tables = [Table(title="Verdicts", rows=[_line(one) for one in verdicts])] if verdicts else []
+    lines = [_line(one) for one in verdicts]
     return answer_html(
         "verdicts.html",
         verdicts=verdicts,
         failed=failed,
-        tables=tables,
+        tables=[PageTable(title="Verdicts", rows=lines)] if lines else [],
         command="",
         finished=finished,
     )

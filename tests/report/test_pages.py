@@ -14,7 +14,7 @@ from browser import WIDTHS, browser, chromium, visit
 from precision_lab.report import build, library
 from precision_lab.report.charts.drawing import Chart
 from precision_lab.report.page import alternative
-from precision_lab.report.tables import Cell, Table
+from precision_lab.report.tables import Cell, PageTable
 
 GALLERY = Path(__file__).parents[2] / "reports" / "gallery"
 ODD = [
@@ -27,7 +27,7 @@ UP = ["-inf", "−3", "1e-12", "2⁻⁸", "0.5", "12 %", "0x1.8p+4", "24,494", "
 DOWN = ["∞", "24,494", "0x1.8p+4", "12 %", "0.5", "2⁻⁸", "1e-12", "−3", "-inf", "none", "NaN", ""]
 ANALYSIS = f"""
     from precision_lab.report import charts
-    from precision_lab.report import Cell, Table
+    from precision_lab.report import Cell, PageTable
     from precision_lab.sweeps import Sweep
 
     question = "Is a made-up norm well?"
@@ -49,7 +49,8 @@ ANALYSIS = f"""
         odd = [{{"value": a, "name": b, "time": c}} for a, b, c in {ODD!r}]
         many = [{{'at "</style>': k, "what": Cell("Few" if k % 10 < 3 else "many", "code"),
                  "group": k % 2}} for k in range(40)]
-        return [Table(title="Odd", rows=odd, note="A note."), Table(title="Many", rows=many)]
+        return [PageTable(title="Odd", rows=odd, note="A note."),
+                PageTable(title="Many", rows=many)]
 """
 WIDE = """<!doctype html><title>x</title><body><div style="width:2000px">x</div>
 <img src="http://127.0.0.1:9/x.png"><script>console.error("no"); throw new Error("oh")</script>"""
@@ -316,7 +317,7 @@ def test_an_alternative_is_short_and_says_what_it_leaves_out(title, alt, expecte
 
 def test_a_table_says_what_each_column_holds():
     """A column whose cells are of one kind has it; a row may lack a column."""
-    table = Table(
+    table = PageTable(
         title="x", rows=[{"a": 1, "b": "x"}, {"a": 0.123456, "c": Cell("0x1p+0", "code")}]
     )
     assert {"a": "number", "b": "", "c": "code"} == table.columns

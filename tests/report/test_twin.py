@@ -11,7 +11,7 @@ from made_up_analyses import GOOD, report, strict
 
 from precision_lab.report.library import load
 from precision_lab.report.page import Page
-from precision_lab.report.tables import Table
+from precision_lab.report.tables import PageTable
 from precision_lab.report.twin import rows_of, twin
 from precision_lab.sweeps.execution import sweep
 
@@ -82,7 +82,7 @@ def test_any_rows_read_back(count):
         "versions": ["{}"] * count,
         "key": ["k"] * count,
     })  # fmt: skip
-    table = Table(title="T", rows=[{"a": 1, "b": "é"}])
+    table = PageTable(title="T", rows=[{"a": 1, "b": "é"}])
     page = Page(name="x", question="?", status="done", command="", rows=rows, tables=(table,))
     expected = {"title": "T", "note": "", "columns": ["a", "b"], "rows": [["1", "é"]]}
     assert [expected] == strict(twin(page))["tables"]
