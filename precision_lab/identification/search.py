@@ -56,8 +56,8 @@ FIRST, WORTH = 6, 0.9
 NEAR = 1.0 / 256
 """Functions farther than this from the nearest one, in the mean over the rows, are given up."""
 LATER_FORMATS = ("compute_format", "sum_format", "reciprocal_format")
-OF_ROOT = ("eps_place", "eps_format", "inverse", "reciprocal_format")
-"""Switches of the root alone."""
+OF_ROOT = ("eps_place", "eps_format", "inverse")
+"""Switches of the root, less its format: the search goes from one to the other as it climbs."""
 
 
 @dataclass(eq=False)
