@@ -122,7 +122,7 @@ class TestRefusals:
             connection.commit()
         words = r"damaged \(row -?\d .*restore a copy$"
         with opened_file(path) as reader:
-            for reading in (reader.rows, reader.stored):
+            for reading in (reader.rows, reader.stored_rows):
                 with pytest.raises(InputError, match=words):
                     list(reading())
         with opened(path) as store:
