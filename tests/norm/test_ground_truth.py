@@ -287,7 +287,7 @@ def test_bad_requests_are_named():
 )
 def test_a_process_that_computes_otherwise_is_refused(monkeypatch, now, words):
     """Nothing is proved where subnormal numbers are taken for zero, or sums rounded up."""
-    monkeypatch.setattr(processor, "current_arithmetic", lambda: processor.Arithmetic(*now))
+    monkeypatch.setattr(processor, "current_arithmetic", lambda: processor.ArithmeticState(*now))
     with pytest.raises(InputError, match=words):
         truth("rms", [1.0], eps=0.0)
 
