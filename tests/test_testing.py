@@ -12,7 +12,7 @@ import unittest
 
 import numpy as np
 import pytest
-from conftest import optional
+from conftest import optional, wide
 
 from precision_lab import InputError, emulate
 from precision_lab.report.verdicts import verdicts_html, verdicts_json
@@ -225,8 +225,13 @@ def test_killed():
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "1")])
-@pytest.mark.parametrize("ending", ["json", "html"])
+WORKER = ("-p", "xdist", "-n", "1")
+
+
+@pytest.mark.parametrize(
+    ("ending", "options"),
+    [("json", WORKER), ("html", ()), wide("json", ()), wide("html", WORKER)],
+)
 def test_a_session_that_is_killed_leaves_what_was_seen(pytester, monkeypatch, ending, options):
     """The report is up to date after each test, and says that the session did not finish."""
     if options:

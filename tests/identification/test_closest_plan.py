@@ -119,13 +119,13 @@ def test_known_implementations_are_named():
         wide("rms-eps-in-sum", "added to the sum"),
         wide("rms-eps-in-float16", "eps is rounded to float16"),
         ("rms-eps-times-10", "eps counts 10 times"),
-        ("rms-eps-fixed", "whatever is given"),
+        wide("rms-eps-fixed", "whatever is given"),
         wide("rms-unbiased", "n − 1"),
         ("rms-mean-subtracted", "it computes LayerNorm, not RMSNorm"),
         wide("rms-plus-one-in-weight-format", "1 + g is rounded"),
         wide("rms-gain-ignored", "the gain is ignored"),
         wide("rms-output-truncated", "truncated"),
-        ("layer-one-pass", "one pass"),
+        wide("layer-one-pass", "one pass"),
     ],
 )
 def test_faulty_kernels_are_told_what_is_wrong(name, told):

@@ -138,6 +138,8 @@ def killed(start, kills: int, seeds: int, shards: int = 3) -> bytes:
     return exported("merged.sqlite")
 
 
+@pytest.mark.slow
+@pytest.mark.wide
 def test_killed_five_times_in_three_shards(start):
     """The merged results are exported to the bytes of a run that nothing disturbed."""
     found = killed(start, kills=5, seeds=16)
