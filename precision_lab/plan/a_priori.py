@@ -58,9 +58,9 @@ from precision_lab.plan.table import plans
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from precision_lab.arithmetic import Floats
 
 BLOCK = 1 << 14
 """Elements a block: its arrays stay in the second-level cache."""
@@ -113,7 +113,7 @@ def bound_of(inputs: Inputs, plan: Plan) -> Floats:
     with np.errstate(all="ignore"):
         for start in range(0, len(result), step):
             rows = slice(start, start + step)
-            result[rows] = Analysis(plan, inputs.take(rows)).errors()
+            result[rows] = BoundAnalysis(plan, inputs.take(rows)).errors()
     return result
 
 
@@ -142,12 +142,12 @@ def bound_terms(
     chosen = plans.find(plan)
     inputs = check(chosen.norm_for(norm), x, weight, bias, eps=eps)
     with np.errstate(all="ignore"):
-        function = Analysis(chosen, inputs, only=())
+        function = BoundAnalysis(chosen, inputs, only=())
         size = np.abs(function.truth()).max(-1, keepdims=True, initial=0.0)
         base = function.errors()
         terms = {"function": _largest(base, size)}
         for step in STEPS:
-            part = Analysis(chosen, inputs, only=(step,)).errors()
+            part = BoundAnalysis(chosen, inputs, only=(step,)).errors()
             terms[step] = _largest(np.where(part > base, part - base, 0.0), size)
     known = {step: term for step, term in terms.items() if term > 0}
     return dict(sorted(known.items(), key=lambda term: -term[1]))
@@ -157,7 +157,7 @@ def _largest(part: Floats, size: Floats) -> float:
     return float(np.max((part / size)[np.broadcast_to(size > 0, part.shape)], initial=0.0))
 
 
-class Analysis:
+class BoundAnalysis:
     """What is known of the variables of a plan's program; with `only`, no other steps round."""
 
     def __init__(self, plan: Plan, inputs: Inputs, *, only: Collection[str] | None = None) -> None:

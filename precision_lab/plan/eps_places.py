@@ -20,9 +20,7 @@ from precision_lab.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from precision_lab.arithmetic import Floats
 
 BITS = 400
 """Of precision where roots do not leave a comparison of rationals."""
@@ -101,8 +99,8 @@ class EpsPlace:
 
     def denominators(self, square: Floats, eps: Floats, count: int) -> Floats:
         """The same in float64: [rows]."""
-        found = self.denominator_of(square, eps, count, sqrt=np.sqrt, maximum=np.maximum)
-        return np.asarray(found)
+        divisor = self.denominator_of(square, eps, count, sqrt=np.sqrt, maximum=np.maximum)
+        return np.asarray(divisor)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -129,8 +127,8 @@ def _both_grow_past(eps: Fraction, _count: int, factor: Fraction) -> bool:
 
 
 def _both_shrink(root: Floats, square: Floats, eps: float, _count: int) -> Floats:
-    whole = np.sqrt(square + eps)
-    return np.asarray((eps / (whole + root) + eps) / (whole + eps))
+    root_of_sum = np.sqrt(square + eps)
+    return np.asarray((eps / (root_of_sum + root) + eps) / (root_of_sum + eps))
 
 
 EPS_PLACES: Table[EpsPlace] = Table(
@@ -206,8 +204,8 @@ def growth(place: str, eps: float, count: int) -> float | None:
     """
     if place == "missing" or eps <= 0:
         return None
-    found = EPS_PLACES[place].denominators(np.zeros(1), np.array([eps]), count)
-    return 1 / float(found[0])
+    divisor = EPS_PLACES[place].denominators(np.zeros(1), np.array([eps]), count)
+    return 1 / float(divisor[0])
 
 
 def grows_past(place: str, eps: float, count: int, factor: float) -> bool:

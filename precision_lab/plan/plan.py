@@ -182,14 +182,14 @@ class Plan:
         """
         changed = {
             switch: value
-            for switch, given in switches.items()
-            if (value := checked(switch, given)) != getattr(self, switch)
+            for switch, choice in switches.items()
+            if (value := checked(switch, choice)) != getattr(self, switch)
         }
         if not changed and name is None:
             return self
         kept = [part for part in self.name.split(" ") if part.partition("=")[0] not in changed]
-        told = " ".join([*kept, *(f"{switch}={value}" for switch, value in changed.items())])
-        known: dict[str, Any] = {"name": name or told, **changed}
+        new_name = " ".join([*kept, *(f"{switch}={value}" for switch, value in changed.items())])
+        known: dict[str, Any] = {"name": name or new_name, **changed}
         assumed = tuple(field for field in self.assumed if field not in changed)
         return dataclasses.replace(self, verified="", assumed=assumed, **known)
 
@@ -201,21 +201,19 @@ class Plan:
         InputError
             If the plan is of another norm, or has a switch that this norm gives no meaning.
         """
-        found = norms.find(
-            norm if norm is not None else ("rms" if self.norm == "any" else self.norm)
-        )
-        if self.norm not in ("any", found.name):
+        row = norms.find(norm if norm is not None else ("rms" if self.norm == "any" else self.norm))
+        if self.norm not in ("any", row.name):
             raise InputError(
-                f"plan {self.name!r} computes the norm {self.norm!r}, not {found.name!r}"
+                f"plan {self.name!r} computes the norm {self.norm!r}, not {row.name!r}"
             )
-        if self.apply in SHIFTED and not found.centred:
-            raise InputError(f"apply {self.apply!r} shifts by the mean, and {found.title} has none")
-        if self.statistic == "two_pass_plus_square" and found.centred:
+        if self.apply in SHIFTED and not row.centred:
+            raise InputError(f"apply {self.apply!r} shifts by the mean, and {row.title} has none")
+        if self.statistic == "two_pass_plus_square" and row.centred:
             raise InputError(
-                f"statistic {self.statistic!r} is a mean of squares, and {found.title} is about"
+                f"statistic {self.statistic!r} is a mean of squares, and {row.title} is about"
                 " the mean: 'two_pass' is"
             )
-        return found
+        return row
 
     def formats_for(self, input_format: Format | str, weight_format: Format | str) -> Plan:
         """This plan with every ``input`` replaced by the format that it stands for.
@@ -227,14 +225,14 @@ class Plan:
         input_format, weight_format
             The formats of x and of the weight.
         """
-        own, weight = formats.find(input_format).name, formats.find(weight_format).name
+        input_name, weight = formats.find(input_format).name, formats.find(weight_format).name
         resolved: dict[str, Any] = {
-            switch: weight if switch == "gain_format" else own
+            switch: weight if switch == "gain_format" else input_name
             for switch in FORMAT_SWITCHES
             if getattr(self, switch) == "input"
         }
         if self.apply == "shift_narrow":
-            narrow = formats[own].precision < formats["float32"].precision
+            narrow = formats[input_name].precision < formats["float32"].precision
             resolved["apply"] = "scale_shift" if narrow else "centred"
         return dataclasses.replace(self, **resolved) if resolved else self
 

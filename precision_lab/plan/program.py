@@ -146,15 +146,15 @@ def program_of(plan: Plan, norm: Norm, *, gain: bool, bias: bool, partial: bool 
     """
     compiler = _Compiler(plan, norm, gain=gain, bias=bias, partial=partial)
     compiler.statistic()
-    statistic = compiler.taken()
+    statistic = compiler.end_stage()
     compiler.root()
-    root = compiler.taken()
+    root = compiler.end_stage()
     compiler.output()
-    return Program(statistic, root, compiler.taken(), plan.order)
+    return Program(statistic, root, compiler.end_stage(), plan.order)
 
 
 class _Compiler:
-    """Emits operations; a stage is what was emitted since the last was taken."""
+    """Emits operations; a stage is what was emitted since the last one ended."""
 
     def __init__(self, plan: Plan, norm: Norm, *, gain: bool, bias: bool, partial: bool) -> None:
         self.plan, self.norm, self.partial = plan, norm, partial
@@ -164,10 +164,10 @@ class _Compiler:
         self.summed = "x"
         """The elements that enter the statistic."""
 
-    def taken(self) -> tuple[Op, ...]:
-        """The operations of a stage."""
-        found, self.ops = tuple(self.ops), []
-        return found
+    def end_stage(self) -> tuple[Op, ...]:
+        """End a stage: the operations that were emitted for it."""
+        stage, self.ops = tuple(self.ops), []
+        return stage
 
     def emit(
         self, out: str, step: str, kind: str, operation: str, *args: str, formula: str = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row through a plan, step by step: what each step held, what it should, what it cost.
+"""One row through a plan, step by step: what each step computed, what it should, what it cost.
 
 The exact values beside a plan's are those of the same steps in float64, whose own error of about
 2^-53 is out of sight beside float32 and narrower formats; the output is held to the proved truth.
@@ -39,7 +39,7 @@ class Account:
     Parameters
     ----------
     step
-        What the plan held.
+        What the plan computed.
     exact
         The same without any rounding, in the same shape.
     relative
@@ -171,23 +171,23 @@ def steps(
     )
 
 
-def relative(held: Values, exact: Values) -> float:
+def relative(computed: Values, exact: Values) -> float:
     """The largest difference, relative to the largest exact value."""
     with np.errstate(all="ignore"):
-        difference = np.abs(held.astype(np.float64) - exact)
-    same = (held == exact) | (np.isnan(held) & np.isnan(exact))
+        difference = np.abs(computed.astype(np.float64) - exact)
+    same = (computed == exact) | (np.isnan(computed) & np.isnan(exact))
     worst = np.max(np.where(same, 0.0, np.where(np.isnan(difference), np.inf, difference)))
     largest = np.max(np.abs(exact), where=np.isfinite(exact), initial=0.0)
     return float(worst / largest) if largest else float(np.inf if worst else 0.0)
 
 
-def largest_error(found: Values, exact: Values, target: Format) -> float:
+def largest_error(computed: Values, exact: Values, target: Format) -> float:
     """The largest difference in ulp of a format, elements far below the row's largest excused."""
     finite = np.isfinite(exact)
     top = np.max(np.abs(exact), where=finite, initial=0.0) or 1.0
     with np.errstate(all="ignore"):
         spacing = target.unbounded.ulp(np.maximum(np.abs(exact), max(top * FLOOR, target.tiny)))
-        distance = np.abs(found.astype(np.float64) - exact) / spacing
+        distance = np.abs(computed.astype(np.float64) - exact) / spacing
     return float(
         np.max(np.where(np.isnan(distance) & finite, np.inf, distance), where=finite, initial=0.0)
     )

@@ -16,7 +16,7 @@ from precision_lab.exceptions import InputError
 from precision_lab.norm.arguments import check
 from precision_lab.norm.ground_truth import truth
 from precision_lab.numbers.table import formats
-from precision_lab.plan.a_priori import Analysis, bound, bound_terms
+from precision_lab.plan.a_priori import BoundAnalysis, bound, bound_terms
 from precision_lab.plan.emulation import emulate
 from precision_lab.plan.switches import FORMAT_SWITCHES, ONE_PASS
 from precision_lab.plan.table import plans
@@ -138,7 +138,7 @@ def test_sums_that_always_round_one_way():
         held = next(float(step.values[0, 0]) for step in trace if step.name == "sum")
         assert over == (held > 1.1 * float((x.astype(np.float64) ** 2).sum()))
         with np.errstate(all="ignore"):
-            assert_enclosed(trace, Analysis(sums, check("rms", x, eps=0.0)))
+            assert_enclosed(trace, BoundAnalysis(sums, check("rms", x, eps=0.0)))
         assert 0 == exceeding((x, None, None), 0.0, sums, "rms")
 
 
@@ -180,7 +180,7 @@ def test_sums_whose_addends_are_wider_near_the_subnormals(
     trace = []
     emulate(x, eps=0.0, plan=plan, norm=norm, trace=trace)
     with np.errstate(all="ignore"):
-        assert_enclosed(trace, Analysis(plan, check(norm, x, eps=0.0)))
+        assert_enclosed(trace, BoundAnalysis(plan, check(norm, x, eps=0.0)))
     assert 0 == exceeding((x, None, None), 0.0, plan, norm)
 
 
@@ -211,8 +211,8 @@ def test_a_row_that_rounds_up_to_a_power_of_two_has_the_scale_of_its_plan():
     """Where x is not rounded on its way in, `row_max` scales by x itself, in the bound too."""
     plan = plans["late"].replace(compute_format="float8_e4m3fn", prescale="row_max")
     inputs = check("rms", np.array([[0.99, 0.5]]), eps=0.0)
-    assert 1.0 == Analysis(plan, inputs, only={"output"}).known["s"][0, 0]
-    assert 0.5 == Analysis(plan, inputs).known["s"][0, 0]
+    assert 1.0 == BoundAnalysis(plan, inputs, only={"output"}).known["s"][0, 0]
+    assert 0.5 == BoundAnalysis(plan, inputs).known["s"][0, 0]
 
 
 def test_rows_without_a_bound():

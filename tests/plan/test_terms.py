@@ -14,7 +14,7 @@ from precision_lab.arithmetic.orders.table import orders
 from precision_lab.norm.arguments import check
 from precision_lab.norm.ground_truth import truth
 from precision_lab.numbers.table import formats
-from precision_lab.plan.a_priori import Analysis, bound, bound_terms
+from precision_lab.plan.a_priori import BoundAnalysis, bound, bound_terms
 from precision_lab.plan.bounds.error_model import Roundings
 from precision_lab.plan.emulation import Emulation, emulate
 from precision_lab.plan.program import STEPS
@@ -36,7 +36,7 @@ def test_every_row_statistic_lies_in_its_enclosure(plan, data):
     trace = []
     emulate(x, eps=1e-4, plan=plan, norm=norm, trace=trace)
     with np.errstate(all="ignore"):
-        assert_enclosed(trace, Analysis(plan, check(norm, x, eps=1e-4)))
+        assert_enclosed(trace, BoundAnalysis(plan, check(norm, x, eps=1e-4)))
 
 
 @pytest.mark.parametrize("format", ["bfloat16", "float8_e5m2", "float8_e4m3fn"])
@@ -68,7 +68,7 @@ def test_each_step_alone_stays_within_its_own_term(format, data):
             .astype(np.float64)
         )
         with np.errstate(all="ignore"):
-            derived = Analysis(plan, inputs, only=rounds)
+            derived = BoundAnalysis(plan, inputs, only=rounds)
             limit = derived.errors()
             assert_enclosed(trace, derived)
             error = np.abs(y - exact.value) - exact.radius

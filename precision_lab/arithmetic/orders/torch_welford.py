@@ -40,7 +40,7 @@ class Parts(Protocol):
 P = TypeVar("P", bound=Parts)
 
 
-class Moments(NamedTuple):
+class RunMoments(NamedTuple):
     """So many values, their mean and the sum of the squares of their deviations.
 
     The size is an array where moments of several sizes stand side by side.
@@ -50,9 +50,9 @@ class Moments(NamedTuple):
     mean: Values
     total: Values
 
-    def of(self, items: slice | int) -> Moments:
+    def of(self, items: slice | int) -> RunMoments:
         """Those of some items of the first axis."""
-        return Moments(self.size[items], self.mean[items], self.total[items])
+        return RunMoments(self.size[items], self.mean[items], self.total[items])
 
 
 class Layout(NamedTuple):
@@ -114,14 +114,14 @@ def chunked_welford(x: Values, arithmetic: Fusing, source: Format) -> tuple[Valu
     full = len(parts) - layout.left
     moments = _left_over(parts[full:], len(x), arithmetic, fused=source.name == "float16")
     lanes = parts[:full].reshape(layout.vectors, layout.halves, WELFORD_LANES, len(x))
-    empty = Moments(np.zeros(()), *2 * (np.zeros(lanes.shape[2:], lanes.dtype),))
+    empty = RunMoments(np.zeros(()), *2 * (np.zeros(lanes.shape[2:], lanes.dtype),))
 
-    def merge(a: Moments, b: Moments) -> Moments:
+    def merge(a: RunMoments, b: RunMoments) -> RunMoments:
         return merged(a, b, arithmetic)
 
     count, mean, total = counted(_runs(lanes, layout, arithmetic), len(layout.sizes), merge, empty)
     for lane in zip(mean, total, strict=True):
-        moments = _merged_last(moments, Moments(count.reshape(()), *lane), arithmetic)
+        moments = _merged_last(moments, RunMoments(count.reshape(()), *lane), arithmetic)
     return moments.mean, moments.total
 
 
@@ -162,14 +162,14 @@ def counted(runs: list[P], items: int, merge: Callable[[P, P], P], empty: P) -> 
     return total
 
 
-def _runs(lanes: Values, layout: Layout, arithmetic: Fusing) -> list[Moments]:
+def _runs(lanes: Values, layout: Layout, arithmetic: Fusing) -> list[RunMoments]:
     """[vectors, halves, 8, rows] to the moments of each chunk, an entry a half."""
     full = len(lanes) - len(lanes) % CHUNK
     chunks = np.moveaxis(lanes[:full].reshape(full // CHUNK, CHUNK, *lanes.shape[1:]), 1, 0)
     moments = [_run(part, arithmetic) for part in (chunks, lanes[full:, None]) if len(part)]
     mean, total = (np.concatenate(parts) for parts in zip(*moments, strict=True))
     sizes = np.asarray(layout.sizes, np.float64).reshape(-1, 1, 1)
-    return [Moments(sizes, mean[:, half], total[:, half]) for half in range(layout.halves)]
+    return [RunMoments(sizes, mean[:, half], total[:, half]) for half in range(layout.halves)]
 
 
 def _run(parts: Values, arithmetic: Fusing) -> tuple[Values, Values]:
@@ -183,23 +183,23 @@ def _run(parts: Values, arithmetic: Fusing) -> tuple[Values, Values]:
     return mean, total
 
 
-def merged(a: Moments, b: Moments, arithmetic: Fusing) -> Moments:
+def merged(a: RunMoments, b: RunMoments, arithmetic: Fusing) -> RunMoments:
     """Chan's rule, as the vectors merge: only the last addition to the total is fused."""
     count, share, weight = shares(a.size, b.size, arithmetic)
     d = arithmetic.subtract(b.mean, a.mean)
     mean = arithmetic.add(a.mean, arithmetic.multiply(share, d))
     total = arithmetic.add(a.total, b.total)
-    return Moments(count, mean, arithmetic.fma(arithmetic.multiply(d, weight), d, total))
+    return RunMoments(count, mean, arithmetic.fma(arithmetic.multiply(d, weight), d, total))
 
 
-def _merged_last(a: Moments, b: Moments, arithmetic: Fusing) -> Moments:
+def _merged_last(a: RunMoments, b: RunMoments, arithmetic: Fusing) -> RunMoments:
     """Chan's rule, as single numbers merge: mean and total have a fused addition each."""
     count, share, _ = shares(a.size, b.size, arithmetic)
     d = arithmetic.subtract(b.mean, a.mean)
     mean = arithmetic.fma(share, d, a.mean)
     square = arithmetic.multiply(arithmetic.multiply(d, d), share)
     grown = arithmetic.fma(square, arithmetic.cast(a.size), b.total)
-    return Moments(count, mean, arithmetic.add(a.total, grown))
+    return RunMoments(count, mean, arithmetic.add(a.total, grown))
 
 
 def shares(a: Values, b: Values, arithmetic: Fusing) -> tuple[Values, Values, Values]:
@@ -209,7 +209,7 @@ def shares(a: Values, b: Values, arithmetic: Fusing) -> tuple[Values, Values, Va
     return count, share, arithmetic.multiply(share, arithmetic.cast(a))
 
 
-def _left_over(parts: Values, rows: int, arithmetic: Fusing, *, fused: bool) -> Moments:
+def _left_over(parts: Values, rows: int, arithmetic: Fusing, *, fused: bool) -> RunMoments:
     """Welford's recurrence with true divisions over the first axis."""
     mean = total = arithmetic.cast(np.zeros(rows))
     for k, x in enumerate(parts, 1):
@@ -220,4 +220,4 @@ def _left_over(parts: Values, rows: int, arithmetic: Fusing, *, fused: bool) -> 
             total = arithmetic.fma(before, after, total)
         else:
             total = arithmetic.add(total, arithmetic.multiply(before, after))
-    return Moments(np.asarray(float(len(parts))), mean, total)
+    return RunMoments(np.asarray(float(len(parts))), mean, total)

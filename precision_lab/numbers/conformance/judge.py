@@ -62,7 +62,7 @@ class Fault:
     right: float
 
 
-class Judgement(NamedTuple):
+class PointsJudgement(NamedTuple):
     """A judgement of the points of one format.
 
     The policies that differ from this package's, what is right under them, and what is wrong.
@@ -73,7 +73,7 @@ class Judgement(NamedTuple):
     wrong: Mask
 
 
-def judge(where: Points, got: Values, *, mode: str) -> Judgement:
+def judge(where: Points, got: Values, *, mode: str) -> PointsJudgement:
     """Tell policy from fault in what a function gave for the points, in one rounding mode."""
     right = expected(where, mode=mode)
     wrong = ~same_values(got, right)
@@ -89,7 +89,7 @@ def judge(where: Points, got: Values, *, mode: str) -> Judgement:
                 policies.append(f"{question.text}: {answer}")
                 right = np.where(question.points, np.where(agrees, got, values), right)
                 break
-    return Judgement(tuple(policies), right, ~same_values(got, right))
+    return PointsJudgement(tuple(policies), right, ~same_values(got, right))
 
 
 @dataclass(frozen=True)

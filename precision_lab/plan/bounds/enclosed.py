@@ -18,12 +18,9 @@ import numpy as np
 from precision_lab.plan.bounds.error_model import SLACK, Approximation, Interval
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.plan.bounds.error_model import Roundings
     from precision_lab.plan.bounds.row_moments import Rows
-
-    Floats = NDArray[np.float64]
 
 
 class Total(NamedTuple):

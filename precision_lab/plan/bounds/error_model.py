@@ -17,11 +17,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.numbers import Format
-
-    Floats = NDArray[np.float64]
 
 SLACK = 2.0**-45
 """Relative error of a float64 quantity here, after all its sums and products."""

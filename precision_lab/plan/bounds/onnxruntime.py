@@ -17,11 +17,8 @@ from precision_lab.arithmetic.orders import DOUBLES, ORT_LANES, chain_factor, la
 from precision_lab.plan.bounds.error_model import SLACK, Interval
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.plan.bounds.row_moments import Rows
-
-    Floats = NDArray[np.float64]
 
 DOUBLE = 2.0**-53
 """The unit roundoff of float64, whose sum the mean is."""

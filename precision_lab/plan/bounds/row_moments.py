@@ -13,16 +13,13 @@ from precision_lab.arithmetic import Emulated
 from precision_lab.plan.bounds.error_model import SLACK, TINY, Approximation, Interval
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.plan.bounds.error_model import Roundings
-
-    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """Moments of the rows, scaled as the plan prescales them, with their float64 errors.
+class RowMoments:
+    """RowMoments of the rows, scaled as the plan prescales them, with their float64 errors.
 
     Parameters
     ----------
@@ -44,7 +41,7 @@ class Moments:
     spread: Interval
 
     @classmethod
-    def of(cls, x: Floats) -> Moments:
+    def of(cls, x: Floats) -> RowMoments:
         """The moments of [rows, hidden]; NumPy's pairwise sums err by far less than `SLACK`."""
         n = x.shape[-1]
         absolute = np.abs(x).sum(-1, keepdims=True) * (1 + SLACK)
@@ -88,9 +85,9 @@ class Rows:
     roundings: Roundings
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> RowMoments:
         """Of the exact ones."""
-        return Moments.of(self.exact)
+        return RowMoments.of(self.exact)
 
     @property
     def n(self) -> int:
@@ -150,7 +147,7 @@ class Rows:
         return self._moved(self.moments.square, step)
 
     def shift(self, step: str) -> Floats:
-        """How far the mean of x as it is summed may be from `Moments.mean`."""
+        """How far the mean of x as it is summed may be from `RowMoments.mean`."""
         a, b = self.summed(step)
         return a * self.moments.absolute / self.n + b + self.moments.mean_error
 

@@ -33,12 +33,9 @@ from precision_lab.plan.plan import CONSTANT_SCALE, row_scale, scaled_eps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from precision_lab.plan.a_priori import Analysis
+    from precision_lab.arithmetic import Floats
+    from precision_lab.plan.a_priori import BoundAnalysis
     from precision_lab.plan.program import Op
-
-    Floats = NDArray[np.float64]
 
 Known: TypeAlias = Any
 """What is known of a variable: one of the types of `enclosed` and `error_model`, or an array that
@@ -48,38 +45,38 @@ nothing has rounded."""
 # In, and scaled -----------------------------------------------------------------------------------
 
 
-def scale_none(_a: Analysis, _op: Op, _x: Known, _eps: float) -> Floats:
+def scale_none(_a: BoundAnalysis, _op: Op, _x: Known, _eps: float) -> Floats:
     """1."""
     return np.full((1, 1), 1.0)
 
 
-def scale_constant(_a: Analysis, _op: Op, _x: Known, _eps: float) -> Floats:
+def scale_constant(_a: BoundAnalysis, _op: Op, _x: Known, _eps: float) -> Floats:
     """2^-8."""
     return np.full((1, 1), CONSTANT_SCALE)
 
 
-def scale_row_max(a: Analysis, _op: Op, x: Rows, eps: float) -> Floats:
+def scale_row_max(a: BoundAnalysis, _op: Op, x: Rows, eps: float) -> Floats:
     """The scale that the plan has, which looks at x as it came in."""
     compute = Emulated(a.roundings.formats["compute"])
     return row_scale(compute.cast(x.exact) if a.roundings.active("upcast") else x.exact, eps)
 
 
-def scale_eps(_a: Analysis, _op: Op, eps: float, s: Floats) -> Floats:
+def scale_eps(_a: BoundAnalysis, _op: Op, eps: float, s: Floats) -> Floats:
     """eps·s, exactly."""
     return np.asarray(eps * s)
 
 
-def scale_eps_twice(_a: Analysis, _op: Op, eps: float, s: Floats) -> Floats:
+def scale_eps_twice(_a: BoundAnalysis, _op: Op, eps: float, s: Floats) -> Floats:
     """eps·s², exactly."""
     return scaled_eps(eps, s)
 
 
-def entering(a: Analysis, _op: Op, x: Rows) -> Rows:
+def entering(a: BoundAnalysis, _op: Op, x: Rows) -> Rows:
     """The elements that enter the statistic."""
     return Rows(x.exact[:, a.inputs.groups.entering], x.brought, x.roundings)
 
 
-def cast(a: Analysis, op: Op, value: Known) -> Known:
+def cast(a: BoundAnalysis, op: Op, value: Known) -> Known:
     """A value rounded to the format of the step."""
     if isinstance(value, Rows):
         own, compute = a.source, Emulated(a.roundings.formats[op.kind])
@@ -98,26 +95,26 @@ def cast(a: Analysis, op: Op, value: Known) -> Known:
     return _rounded(a, op, a.elements(value))
 
 
-def one_plus(a: Analysis, op: Op, weight: Approximation) -> Approximation:
+def one_plus(a: BoundAnalysis, op: Op, weight: Approximation) -> Approximation:
     """1 + g."""
     near = weight.near + 1
     error = SLACK * np.abs(near)
     return Approximation(near, error + a.roundings.error(op.step, op.kind, np.abs(near)))
 
 
-def zero(_a: Analysis, _op: Op) -> Approximation:
+def zero(_a: BoundAnalysis, _op: Op) -> Approximation:
     """+0."""
     return Approximation(np.zeros(1), np.zeros(1))
 
 
-def _rounded(a: Analysis, op: Op, value: Approximation) -> Approximation:
+def _rounded(a: BoundAnalysis, op: Op, value: Approximation) -> Approximation:
     return value.off_by(a.roundings.error(op.step, op.kind, value.size))
 
 
 # Sums and means -----------------------------------------------------------------------------------
 
 
-def square(a: Analysis, op: Op, value: Known) -> Squares | Interval:
+def square(a: BoundAnalysis, op: Op, value: Known) -> Squares | Interval:
     """x², element by element, or m²."""
     if isinstance(value, Mean):
         size = np.abs(value.rows.moments.mean)
@@ -132,7 +129,7 @@ def square(a: Analysis, op: Op, value: Known) -> Squares | Interval:
     return Squares(Interval(low, high), over)
 
 
-def sum(a: Analysis, op: Op, value: Rows | Squares) -> Total | Interval:
+def sum(a: BoundAnalysis, op: Op, value: Rows | Squares) -> Total | Interval:
     """Σ over the elements that enter the statistic, in the plan's order."""
     rows = a.rows
     if isinstance(value, Rows):
@@ -152,30 +149,30 @@ def sum(a: Analysis, op: Op, value: Rows | Squares) -> Total | Interval:
     return Interval(low * least, np.where(np.isinf(value.overflow), np.inf, top)).widened()
 
 
-def _factor(a: Analysis, step: str) -> float:
+def _factor(a: BoundAnalysis, step: str) -> float:
     if not a.roundings.active(step):
         return 0.0
     return a.order.factor(a.rows.n, a.roundings.formats["sum"])
 
 
-def _reached(a: Analysis, step: str, size: Floats) -> Floats:
+def _reached(a: BoundAnalysis, step: str, size: Floats) -> Floats:
     """Infinite where a partial sum may overflow, else 0."""
     # A compensated sum passes through differences of partial sums.
     size = size if a.order.additive else 2 * size
     return np.where(np.isinf(a.roundings.limited(step, "sum", size)), np.inf, 0.0)
 
 
-def mean(a: Analysis, op: Op, total: Total | Interval) -> Mean | Interval:
+def mean(a: BoundAnalysis, op: Op, total: Total | Interval) -> Mean | Interval:
     """The sum divided by the count."""
     return _mean(a, op, total, a.rows.n)
 
 
-def mean_less_one(a: Analysis, op: Op, total: Total | Interval) -> Mean | Interval:
+def mean_less_one(a: BoundAnalysis, op: Op, total: Total | Interval) -> Mean | Interval:
     """The sum divided by the count less one."""
     return _mean(a, op, total, a.rows.n - 1)
 
 
-def mean_by_reciprocal(a: Analysis, op: Op, total: Total | Interval) -> Mean | Interval:
+def mean_by_reciprocal(a: BoundAnalysis, op: Op, total: Total | Interval) -> Mean | Interval:
     """The sum times the reciprocal of the count, which is rounded itself."""
     if not a.roundings.active(op.step):
         return _mean(a, op, total, a.rows.n)
@@ -191,46 +188,46 @@ def mean_by_reciprocal(a: Analysis, op: Op, total: Total | Interval) -> Mean | I
     return _of_mean(a, op, total, change + SLACK * largest, largest * growth)
 
 
-def _mean(a: Analysis, op: Op, total: Total | Interval, count: int) -> Mean | Interval:
+def _mean(a: BoundAnalysis, op: Op, total: Total | Interval, count: int) -> Mean | Interval:
     if isinstance(total, Interval):
         n = np.float64(count)
         return a.roundings.rounded(op.step, op.kind, Interval(total.low / n, total.high / n))
     return _of_mean(a, op, total, total.error / count, _largest_mean(a, total))
 
 
-def _largest_mean(a: Analysis, total: Total) -> Floats:
+def _largest_mean(a: BoundAnalysis, total: Total) -> Floats:
     moments = a.rows.moments
     return np.asarray(np.abs(moments.mean) + moments.mean_error + total.error / a.rows.n)
 
 
-def _of_mean(a: Analysis, op: Op, total: Total, change: Floats, largest: Floats) -> Mean:
+def _of_mean(a: BoundAnalysis, op: Op, total: Total, change: Floats, largest: Floats) -> Mean:
     """A mean whose error and size before its own rounding are known."""
     u, tiny = a.roundings.units(op.step, op.kind)
     error = change + np.maximum(u * largest, tiny) + a.rows.moments.mean_error + total.overflow
     return Mean(a.rows, error * (1 + SLACK))
 
 
-def welford(_a: Analysis, _op: Op, x: Rows) -> MeanAndSum:
+def welford(_a: BoundAnalysis, _op: Op, x: Rows) -> MeanAndSum:
     """Mean and sum of squared deviations by Welford's updates."""
     return _at_once(x, SequentialWelford(x))
 
 
-def ordered(a: Analysis, op: Op, x: Rows) -> MeanAndSum:
+def ordered(a: BoundAnalysis, op: Op, x: Rows) -> MeanAndSum:
     """The same as the implementation that has the plan's order computes them."""
     computed = a.order.statistics[op.operation.removeprefix("ordered_")]
-    made: dict[Any, Callable[[], Any]] = {
+    bounds_of: dict[Any, Callable[[], Any]] = {
         chunked_welford: lambda: ChunkedWelford(x, a.source),
         fused_mean_square: lambda: FusedMeanSquare(x),
         fused_two_pass: lambda: FusedTwoPass(x),
     }
-    return _at_once(x, made[computed]())
+    return _at_once(x, bounds_of[computed]())
 
 
 def _at_once(x: Rows, statistic: Any) -> MeanAndSum:
     return MeanAndSum(Mean(x, statistic.mean_error()), statistic.total())
 
 
-def clamp(_a: Analysis, _op: Op, variance: Interval) -> Interval:
+def clamp(_a: BoundAnalysis, _op: Op, variance: Interval) -> Interval:
     """No less than 0."""
     return Interval(np.maximum(variance.low, 0.0), np.maximum(variance.high, 0.0))
 
@@ -238,25 +235,25 @@ def clamp(_a: Analysis, _op: Op, variance: Interval) -> Interval:
 # Root and reciprocal ------------------------------------------------------------------------------
 
 
-def maximum(a: Analysis, op: Op, one: Interval, other: Interval) -> Interval:
+def maximum(a: BoundAnalysis, op: Op, one: Interval, other: Interval) -> Interval:
     """The larger of two."""
     top = Interval(np.maximum(one.low, other.low), np.maximum(one.high, other.high))
     return a.roundings.rounded(op.step, op.kind, top)
 
 
-def sqrt(a: Analysis, op: Op, value: Interval) -> Interval:
+def sqrt(a: BoundAnalysis, op: Op, value: Interval) -> Interval:
     """√, monotone: end by end."""
     root = Interval(np.sqrt(value.low), np.sqrt(value.high))
     return a.roundings.rounded(op.step, op.kind, root)
 
 
-def rsqrt(a: Analysis, op: Op, value: Interval) -> Interval:
+def rsqrt(a: BoundAnalysis, op: Op, value: Interval) -> Interval:
     """1/√ in one operation."""
     root = Interval(np.sqrt(value.low), np.sqrt(value.high))
     return reciprocal(a, op, root)
 
 
-def reciprocal(a: Analysis, op: Op, root: Interval) -> Interval:
+def reciprocal(a: BoundAnalysis, op: Op, root: Interval) -> Interval:
     """1/root."""
     return a.roundings.rounded(op.step, op.kind, inverted(root))
 
@@ -264,7 +261,7 @@ def reciprocal(a: Analysis, op: Op, root: Interval) -> Interval:
 # Out ----------------------------------------------------------------------------------------------
 
 
-def add(a: Analysis, op: Op, one: Known, other: Known) -> Known:
+def add(a: BoundAnalysis, op: Op, one: Known, other: Known) -> Known:
     """Of group quantities end by end, of elements error by error, of multiples by what is left."""
     if isinstance(one, Interval):
         both = Interval(one.low + other.low, one.high + other.high)
@@ -274,7 +271,7 @@ def add(a: Analysis, op: Op, one: Known, other: Known) -> Known:
     return _rounded(a, op, a.elements(one).plus(a.elements(other)))
 
 
-def subtract(a: Analysis, op: Op, one: Known, other: Known) -> Known:
+def subtract(a: BoundAnalysis, op: Op, one: Known, other: Known) -> Known:
     """The same for differences."""
     if isinstance(other, Mean):
         return Deviations(one, other, a.roundings)
@@ -287,7 +284,7 @@ def subtract(a: Analysis, op: Op, one: Known, other: Known) -> Known:
     return Multiple(negated(other.base), other.factor, error, one)
 
 
-def _variance(a: Analysis, op: Op, squares: Interval, square: Interval) -> Interval:
+def _variance(a: BoundAnalysis, op: Op, squares: Interval, square: Interval) -> Interval:
     """ms − m²."""
     ends = Interval(squares.low - square.high, squares.high - square.low)
     low, high = a.roundings.rounded(op.step, op.kind, ends)
@@ -296,7 +293,7 @@ def _variance(a: Analysis, op: Op, squares: Interval, square: Interval) -> Inter
     return Interval(low, np.where(np.isfinite(below), high, np.inf))
 
 
-def multiply(a: Analysis, op: Op, one: Known, other: Known) -> Known:
+def multiply(a: BoundAnalysis, op: Op, one: Known, other: Known) -> Known:
     """A product; of x itself, or of the mean, where the mean's multiple is to be subtracted."""
     if isinstance(other, np.ndarray):
         # A power of two.
@@ -310,12 +307,12 @@ def multiply(a: Analysis, op: Op, one: Known, other: Known) -> Known:
     return _rounded(a, op, a.elements(one).times(factor))
 
 
-def divide(a: Analysis, op: Op, one: Known, root: Interval) -> Approximation:
+def divide(a: BoundAnalysis, op: Op, one: Known, root: Interval) -> Approximation:
     """A quotient by the root."""
     return _rounded(a, op, a.elements(one).times(a.elements(inverted(root))))
 
 
-def fma(a: Analysis, op: Op, one: Known, other: Known, added: Known) -> Known:
+def fma(a: BoundAnalysis, op: Op, one: Known, other: Known, added: Known) -> Known:
     """A product and a sum, rounded once."""
     factor = a.elements(other)
     if isinstance(added, Multiple):
@@ -328,6 +325,6 @@ def fma(a: Analysis, op: Op, one: Known, other: Known, added: Known) -> Known:
     return _rounded(a, op, a.elements(one).times(factor).plus(a.elements(added)))
 
 
-def negate(_a: Analysis, _op: Op, value: Known) -> Known:
+def negate(_a: BoundAnalysis, _op: Op, value: Known) -> Known:
     """The other sign."""
     return value.negated()

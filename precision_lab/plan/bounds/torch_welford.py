@@ -38,10 +38,9 @@ from precision_lab.plan.bounds.welford import perturbed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.numbers import Format
     from precision_lab.plan.bounds.row_moments import Rows
-
-    Floats = NDArray[np.float64]
 
 RANGE, LARGEST, UNDERFLOW = np.eye(3)
 """The factors of R, B and η."""

@@ -12,11 +12,8 @@ from precision_lab.arithmetic.orders import orders
 from precision_lab.plan.bounds.error_model import SLACK, Interval
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from precision_lab.arithmetic import Floats
     from precision_lab.plan.bounds.row_moments import Rows
-
-    Floats = NDArray[np.float64]
 
 CROSS = 1 + np.sqrt(2.0)
 """M = Σ A_k·B_k of the deviations A_k = x_k − m_(k−1) and B_k = x_k − m_k from the exact running
