@@ -141,7 +141,8 @@ def commands(root: Path, place: str) -> dict[str, str]:
     answers = {}
     for command in COMMANDS:
         done = run_in(root, ["-m", "precision_lab", *shlex.split(command)], place)
-        answers[command] = f"{done.returncode} {comparable(done.stdout)} {done.stderr}"
+        text = f"{done.returncode} {comparable(done.stdout)} {done.stderr}"
+        answers[command] = text.replace(place, "FOLDER")
     return answers
 
 
