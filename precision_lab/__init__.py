@@ -102,4 +102,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOM_OF})
+    """The public names, loaded or not, and none of what this file works with."""
+    return sorted({*_ROOM_OF, *(name for name in globals() if name.startswith("__"))})
