@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from precision_lab.identification.candidates import DEFAULTS
 from precision_lab.numbers import formats
+from precision_lab.plan import EPS_PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +25,7 @@ NARROW = {
 """Of formats narrower than float32."""
 
 FAULTS = {
-    ("eps_place", "outside"): "eps is added outside the root: √ms + eps",
-    ("eps_place", "outside_root"): "√eps is added to the root: √ms + √eps",
-    ("eps_place", "both"): "eps is added inside the root and outside it",
-    ("eps_place", "max"): "the larger of ms and eps is taken, not their sum",
-    ("eps_place", "sum"): "eps is added to the sum, not to the mean: (Σ + eps)/n",
-    ("eps_place", "missing"): "eps is missing",
+    **{("eps_place", row.name): row.fault for row in EPS_PLACES.values() if row.fault},
     ("divisor", "n-1"): "the sum of squares is divided by n − 1",
     ("statistic", "one_pass"): "the variance is taken in one pass, E[x²] − E[x]²",
     ("statistic", "one_pass_clamped"): "the variance is taken in one pass, E[x²] − E[x]², and"

@@ -18,7 +18,7 @@ from precision_lab.identification.counterexample import (
 from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.norm import truth
 from precision_lab.numbers import Format, formats
-from precision_lab.plan import Plan, plans
+from precision_lab.plan import EPS_PLACES, Plan, plans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -243,8 +243,7 @@ def _meaning(plan: Plan, format: Format, norm: Norm) -> dict[str, str]:
         found["statistic"] = "two_pass"
     if found["inverse"] == "pow":
         found["inverse"] = "rsqrt"
-    outside = found["eps_place"] in ("outside", "outside_root", "both")
-    if outside and found["inverse"] == "rsqrt":
+    if EPS_PLACES[found["eps_place"]].denominator and found["inverse"] == "rsqrt":
         found["inverse"] = "reciprocal_sqrt"
     alone = found["bias_rounding"] == "separate" and found["output_rounding"] == "nearest_even"
     if alone and found["output_format"] == found["compute_format"]:
