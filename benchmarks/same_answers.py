@@ -77,6 +77,8 @@ COMMANDS = [
     "steps torch-layer-norm --norm layer --values '1 2 3'",
     "truth rms 3 4",
     "truth layer 1 2 4 --json",
+    "truth rms 0 0 --eps 0 --json",
+    "truth layer 1 1 1 --eps 0 --json",
     "explain bf16 1.1",
     "explain e4m3fn 500 --json",
     "export --columns",

@@ -49,7 +49,7 @@ class _PrintedBytes(io.BytesIO):
 
     def close(self) -> None:
         """Keep what is there, and note it."""
-        self.shut = True
+        self.was_closed = True
 
 
 @dataclass(eq=False)
@@ -170,7 +170,7 @@ def _streams(printed: TextIO | None, errors: TextIO | None) -> list[tuple[str, s
 
 
 def _closed(stream: TextIO) -> bool:
-    return stream.closed or getattr(getattr(stream, "buffer", None), "shut", False)
+    return stream.closed or getattr(getattr(stream, "buffer", None), "was_closed", False)
 
 
 def _open_stderr() -> TextIO:

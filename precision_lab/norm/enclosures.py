@@ -158,8 +158,9 @@ def _special_values(
     values = np.where(infinite, np.where(lost, np.nan, x * 0.0), x)
     deviations = x - reference
     if eps == 0:
-        # The reciprocal root is infinite.
-        values = np.where(flat & ~infinite, deviations * np.inf, values)
+        # The reciprocal root is infinite, and 0·∞ a NaN whose sign no processor chooses.
+        infinities = np.where(deviations == 0, np.nan, deviations * np.inf)
+        values = np.where(flat & ~infinite, infinities, values)
     elif centred:
         values = np.where(flat & ~infinite & (deviations == 0), 0.0, values)
     if entering is None:

@@ -196,12 +196,11 @@ class Emulation:
                 operands = [known[arg] if arg in known else self._argument(arg) for arg in op.args]
                 arithmetic = self.arithmetic(op.step, op.kind)
                 result: Any = OPERATIONS[op.operation].compute(self, arithmetic, *operands)
-                if op.mean:
+                if isinstance(result, tuple):
                     mean, result = result
-                    known[op.mean] = mean
-                    self._note("mean_x", "m", arithmetic.format, mean, operands)
-                elif isinstance(result, tuple):
-                    result = result[1]
+                    if op.mean:
+                        known[op.mean] = mean
+                        self._note("mean_x", "m", arithmetic.format, mean, operands)
                 known[op.out] = result
                 if op.step:
                     self._note(op.step, op.formula, arithmetic.format, result, operands)

@@ -161,6 +161,7 @@ class _Compiler:
         self.gain, self.bias = gain and plan.gain != "ignored", bias
         self.place = EPS_PLACES[plan.eps_place]
         self.ops: list[Op] = []
+        self.assigned: set[str] = set()
         self.summed = "x"
         """The elements that enter the statistic."""
 
@@ -174,6 +175,7 @@ class _Compiler:
     ) -> str:
         """Add an operation; its variable."""
         self.ops.append(Op(out, step, kind, operation, args, formula or out))
+        self.assigned.add(out)
         return out
 
     # The statistic ------------------------------------------------------------------------------
@@ -209,8 +211,8 @@ class _Compiler:
 
     def _about_the_mean(self, kind: str) -> None:
         total = self.emit("Σx", "sum_x", "sum", "sum", self.summed)
-        by_reciprocal = self.plan.divisor == "reciprocal_n"
-        divide = MEANS["reciprocal_n" if by_reciprocal else "n"]
+        # The mean has no divisor n − 1.
+        divide = MEANS["n" if self.plan.divisor == "n-1" else self.plan.divisor]
         self.emit("m", "mean_x", "sum", divide, total, formula="m = Σx/n")
         if kind == "two_pass":
             self._mean_square(self._deviations(self.summed), "(x − m)", "ms")
@@ -287,7 +289,7 @@ class _Compiler:
         formula = "x"
         if self.norm.centred and plan.apply not in SHIFTED:
             value, formula = "d", "(x − m)"
-            if self.partial or not self._formed("d"):
+            if "d" not in self.assigned:
                 self._deviations("x")
         factor = self._factor()
         subtracted = self._subtracted(factor)
@@ -321,13 +323,6 @@ class _Compiler:
 
     def _bias(self) -> str:
         return "B" if self.bias else self.emit("0", "", EXACT, "zero")
-
-    def _formed(self, variable: str) -> bool:
-        """Whether the statistic of this plan has formed a variable already."""
-        order, kind = orders[self.plan.order], self.plan.statistic
-        kind = "two_pass" if kind == "mean_square" and self.norm.centred else kind
-        formed = kind in ("two_pass", "two_pass_plus_square") and kind not in order.statistics
-        return variable == "d" and formed
 
     def _factor(self) -> str:
         """What multiplies the value: r, or r·g."""

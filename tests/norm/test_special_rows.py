@@ -52,6 +52,14 @@ def test_rows_of_zeros(eps):
     assert same(layer, [[-1.0, -1.0]] if eps else nothing)
 
 
+@pytest.mark.parametrize("row", [("rms", [0.0, -0.0]), ("layer", [1.0, 1.0, 1.0])])
+def test_zero_times_an_infinite_root_is_one_nan(row):
+    """Without eps such rows give the NaN of positive sign, whatever the processor makes of 0·∞."""
+    norm, x = row
+    y = truth(norm, np.array([x], np.float32), eps=0).round("float32")
+    assert (y.view(np.uint32) == 0x7FC00000).all()
+
+
 @pytest.mark.parametrize("name", ROUNDED)
 @pytest.mark.parametrize("dtype", [BF16, np.float16, np.float32, np.float64])
 def test_constant_rows_have_no_deviation(dtype, name):
