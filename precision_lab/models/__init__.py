@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from precision_lab.models.configs import ModelConfig, read_model_config
 from precision_lab.models.gains import read_gains
+from precision_lab.models.parts import NormPart, Unjudged
 from precision_lab.models.released import KnownModel, known_models
 from precision_lab.models.types import model_types
 
 __all__ = [
     "KnownModel",
     "ModelConfig",
+    "NormPart",
+    "Unjudged",
     "known_models",
     "model_types",
     "read_gains",
