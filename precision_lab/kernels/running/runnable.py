@@ -105,7 +105,7 @@ def open_kernel(
         with IsolatedKernel(where, time_limit=time_limit, **options) as isolated:
             yield isolated
         return
-    if not isinstance(kernel, str | Kernel) and framework == "numpy":
+    if not isinstance(kernel, str | Kernel) and (framework, device) == ("numpy", "cpu"):
         name = str(getattr(kernel, "__name__", None) or type(kernel).__name__)
         yield Kernel(name=name, source=name, where="", norm=norm_name, function=kernel)
         return
