@@ -40,10 +40,10 @@ PROJECTS = {
     "backendbench": "BackendBench",
     "tensara": "Tensara",
     "gpucheck": "gpucheck",
-    "gpucheck-mixed": "gpucheck, mixed inputs",
+    "gpucheck-mixed": "gpucheck (mixed inputs)",
     "gpuemu": "gpuemu",
-    "gpuemu-calibrated": "gpuemu, calibrated",
-    "gpuemu-recommended": "gpuemu, recommended",
+    "gpuemu-calibrated": "gpuemu (calibrated)",
+    "gpuemu-recommended": "gpuemu (recommended)",
     "torchtitan": "torchtitan",
     "ggml": "ggml",
 }
