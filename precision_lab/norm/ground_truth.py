@@ -140,7 +140,7 @@ class Truth:
         """What `value` leaves out, in float64's ulp at `value`: it is never too small for a float.
 
         The exact value is value + rest ulp, within 2^-60 of itself or, among the subnormals,
-        within 2^-53 of that ulp.
+        within 2^-52 of the rest.
         """
         value, _ = self._midpoint
         rest = np.zeros(value.shape)

@@ -97,7 +97,7 @@ class IntegerRung:
         if self.by_rules[column]:
             return 0.0
         compare, start = self._comparison(column), dyadic(value)
-        unit = dyadic(math.ulp(value)).exponent
+        unit = math.frexp(math.ulp(value))[1] - 1
 
         def side(number: float) -> int:
             part = dyadic(number)
