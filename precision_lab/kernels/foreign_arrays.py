@@ -31,6 +31,8 @@ def as_array(value: Any) -> NDArray[Any]:
 
     Whatever the library raises is raised: what it computes only now may fail here.
     """
+    if type(value) is np.ndarray:
+        return value
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return bridge.array(value)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.kernels.foreign_arrays import as_array, is_array
+from precision_lab.kernels.foreign_arrays import is_array
 from precision_lab.numbers import formats
 from precision_lab.processes import restore_arithmetic
 
@@ -196,7 +196,7 @@ def _outcome(result: Any, inputs: Inputs, claim: Claim, findings: list[tuple[str
         result = result["y"] if isinstance(result, dict) else result
         if not is_array(result):
             sentence = f"it returned {type(result).__name__}, not an array"
-        elif (result := as_array(result)).shape != inputs.x.shape:
+        elif (result := np.asarray(result)).shape != inputs.x.shape:
             kind, sentence = "shape", f"it returned shape {result.shape} for x of shape "
             sentence += str(inputs.x.shape)
     if sentence:

@@ -139,8 +139,8 @@ class Truth:
     def rest(self) -> Floats:
         """What `value` leaves out, in float64's ulp at `value`: it is never too small for a float.
 
-        The exact value is value + rest ulp, within 2^-60 of itself or, among the subnormals,
-        within 2^-52 of the rest.
+        The exact value is value + rest ulp, within 2^-60 of itself or, among the subnormals, as
+        near as the last bit of the rest.
         """
         value, _ = self._midpoint
         rest = np.zeros(value.shape)

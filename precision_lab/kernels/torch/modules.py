@@ -93,10 +93,24 @@ def adapt(
         return _from_factory(target, source, part, device, weight_offset)
     if part:
         raise InputError(f"{source} is no module: only a module has a part {part!r}")
-    name = getattr(target, "__name__", "")
-    if name and target in (getattr(torch.nn.functional, name, None), getattr(torch, name, None)):
+    if _is_torch_function(torch, target):
         raise InputError(f"{source} is a function of torch, and {NO_NORM}")
     return None
+
+
+def is_of_torch(target: Any) -> bool:
+    """Whether it is a module of torch, its class, or a function that torch has itself."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "nn"):
+        return False
+    kind = target if isinstance(target, type) else type(target)
+    return issubclass(kind, torch.nn.Module) or _is_torch_function(torch, target)
+
+
+def _is_torch_function(torch: Any, target: Any) -> bool:
+    name = getattr(target, "__name__", "")
+    places = (torch.nn.functional, torch)
+    return bool(name) and any(getattr(place, name, None) is target for place in places)
 
 
 def _refuse_other_norms(target: Any, source: str) -> None:

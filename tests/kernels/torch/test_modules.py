@@ -299,6 +299,19 @@ def test_other_norms_are_refused_where_they_are_made_and_inside_a_model(torch):
     assert np.allclose(kernel(x, eps=1e-5), right.numpy(), rtol=1e-6, atol=1e-6)
 
 
+def test_callables_of_torch_are_known_for_what_they_are(torch):
+    """torch's function and a module in Python need no framework; group_norm is refused."""
+    for kernel, options in (
+        (torch.nn.functional.rms_norm, {"hidden": [8]}),
+        (torch.nn.LayerNorm(24, eps=1e-5), {"norm": "layer"}),
+        (torch.nn.RMSNorm, {"hidden": [8]}),
+    ):
+        verdict = validate(kernel, probes=["normal"], diagnose=False, **options)
+        assert verdict.passed, verdict.failures
+    with pytest.raises(InputError, match="function of torch, and no RMSNorm or LayerNorm"):
+        validate(torch.nn.functional.group_norm)
+
+
 def test_torch_functions_run_on_cuda_without_a_framework(torch):
     """Its own functions are known for what they are: cuda is wanting here, not a framework."""
     if torch.cuda.is_available():
