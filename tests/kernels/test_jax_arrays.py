@@ -123,6 +123,27 @@ def test_identify_compare_and_assert_norm_take_jax():
     assert_norm(rms_norm, framework="jax", hidden=[8], rows=[3])
 
 
+def test_a_kernel_of_jax_in_a_process_of_its_own(tmp_path):
+    """Another process finds it, and hands JAX's arrays over there; NumPy's arrays will not do."""
+    file = tmp_path / "of_jax.py"
+    file.write_text(
+        "import jax\nimport jax.numpy as jnp\n\n"
+        "@jax.jit\n"
+        "def norm(x, weight, bias, eps):\n"
+        "    wide = x.astype(jnp.float32)\n"
+        "    r = jax.lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + eps)\n"
+        "    y = wide * r\n"
+        "    return (y if weight is None else y * weight.astype(jnp.float32)).astype(x.dtype)\n\n"
+        "def strict(x, weight, bias, eps):\n"
+        "    assert isinstance(x, jax.Array)\n"
+        "    return norm(x, weight, bias, eps)\n"
+    )
+    few = {"hidden": [8], "rows": [3], "probes": ["normal"], "diagnose": False, "isolate": True}
+    assert validate(f"{file}:strict", framework="jax", **few).passed
+    assert validate(f"{file}:norm", **few).passed
+    assert "AssertionError" in str(validate(f"{file}:strict", **few))
+
+
 def test_jax_may_be_missing(monkeypatch):
     """A kernel of JAX without it is one sentence that says what to install."""
     monkeypatch.setitem(sys.modules, "jax", None)
