@@ -62,7 +62,7 @@ def test_moments_lie_in_their_enclosures(source, target):
         for shift, size in ((0, 1), (3, 1), (100, 0.1), (0, 2.0**-9), (0, kind.tiny)):
             values = np.random.default_rng(n).standard_normal((16, n))
             values[8:12] = np.cumsum(values[8:12], axis=-1)
-            values[12:, ::-(-n // 2)] = 0
+            values[12:, :: -(-n // 2)] = 0
             values = values * size + shift
             values[0] = values[0, 0]
             x = arithmetic.cast(values)

@@ -10,66 +10,12 @@ import sys
 import numpy as np
 import pytest
 from conftest import optional
-from library_inputs import EPS, FORMATS, HIDDEN, KINDS, differing, made, shift
+from library_inputs import EPS, FORMATS, HIDDEN, KINDS, differing, made
+from torch_norms import MODULES, affine, module, real, to_numpy, to_torch
 
 from precision_lab.numbers.table import formats
 from precision_lab.plan.emulation import emulate
 from precision_lab.plan.table import plans
-
-MODULES = {
-    "torch-rms-norm": ("torch.nn", "RMSNorm"),
-    "torch-layer-norm": ("torch.nn", "LayerNorm"),
-    "hf-llama": ("transformers.models.llama.modeling_llama", "LlamaRMSNorm"),
-    "hf-t5": ("transformers.models.t5.modeling_t5", "T5LayerNorm"),
-    "hf-gemma": ("transformers.models.gemma.modeling_gemma", "GemmaRMSNorm"),
-    "hf-gemma3n": ("transformers.models.gemma3n.modeling_gemma3n", "Gemma3nRMSNorm"),
-    "hf-olmo2": ("transformers.models.olmo2.modeling_olmo2", "Olmo2RMSNorm"),
-}
-
-WITH_AVX2 = ("AVX2", "AVX512")
-"""The code of torch that torch-layer-norm describes: ATEN_CPU_CAPABILITY=avx2 and above."""
-
-
-def module(plan, hidden, **given):
-    """The implementation that a plan is named after."""
-    torch = optional("torch")
-    if plan == "torch-layer-norm" and torch.backends.cpu.get_cpu_capability() not in WITH_AVX2:
-        pytest.skip("this CPU, or ATEN_CPU_CAPABILITY, is below avx2: torch fuses nothing there")
-    path, kind = MODULES[plan]
-    return getattr(optional(path), kind)(hidden, **given)
-
-
-def to_torch(array):
-    """The same bits as a tensor."""
-    torch = optional("torch")
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.view(np.uint16).copy()).view(torch.bfloat16)
-    return torch.from_numpy(array.copy())
-
-
-def to_numpy(tensor, dtype):
-    """The same bits as an array."""
-    torch = optional("torch")
-    assert str(tensor.dtype) == f"torch.{dtype.name}"
-    return tensor.view(torch.int32 if dtype.itemsize == 4 else torch.int16).numpy().view(dtype)
-
-
-def real(plan, x, gain, eps, *, bias=None):
-    """What the implementation makes of x, in x's dtype."""
-    torch = optional("torch")
-    norm = module(plan, x.shape[-1], eps=eps)
-    norm.weight.data = to_torch(gain)
-    if plans[plan].norm == "layer":
-        norm.bias = None if bias is None else torch.nn.Parameter(to_torch(bias))
-    with torch.no_grad():
-        return to_numpy(norm(to_torch(x)), x.dtype)
-
-
-def affine(plan, format, hidden):
-    """A bias for a layer norm, none for an rms norm."""
-    if plans[plan].norm == "rms":
-        return None
-    return shift(format, hidden)
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
