@@ -9,6 +9,8 @@ import secrets
 import numpy as np
 
 from precision_lab.numbers.table import formats
+from precision_lab.plan.emulation import emulate
+from precision_lab.plan.table import plans
 
 FORMATS = ("bfloat16", "float16", "float32")
 HIDDEN = (7, 15, 576, 769, 4100)
@@ -78,6 +80,15 @@ def drawn_sizes(seed, *, every):
     short, long = (rng.permutation(np.arange(*ends)) for ends in ((1, 601), (601, 8193)))
     some = [*short, *long[:200]] if every else [*short[:24], *long[:6], *HARD]
     return sorted({int(size) for size in some})
+
+
+def revealing_bias(x, gain, *, eps, plan):
+    """For one row: minus what each output is without a bias, rounded.
+
+    What is left of an output is what its own format does not hold: float32's last bits.
+    """
+    wide = emulate(x, gain, eps=eps, plan=plans[plan].replace(output_format="float32"))
+    return -formats[x.dtype.name].cast(wide[0])
 
 
 def made_for_a_size(format, hidden, seed):

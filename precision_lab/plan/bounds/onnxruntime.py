@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Enclosures of the moments of `orders.onnxruntime`: squares fused into their sum.
 
-No square is rounded on its own, but for four of a row's last; each addition rounds what it adds to
+No square is rounded on its own, but for up to four of a row's last; each addition rounds what it adds to
 and what it adds, and loses η where the result is subnormal. No term is negative, so that roundings
 are factors of the sum.
 """
@@ -93,7 +93,7 @@ def _summed(rows: Rows, squares: Interval, largest: Floats) -> Interval:
     most = (1 + u) ** passed * (1 + SLACK)
     lost = 2 * rows.n * tiny * most
     high = squares.high * most + lost
-    # Four squares stand on their own.
+    # Four squares may stand on their own.
     for size in (largest, largest**2 * (1 + u), high):
         limit = rows.roundings.limited("sum", "sum", size)
         high = np.where(np.isinf(limit), np.inf, high)
