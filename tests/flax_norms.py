@@ -74,12 +74,17 @@ def outputs(folder, made_of, *, flags):
     }
 
 
-def planned(name, x, gain, bias, **switches):
-    """What the plan gives, in the order that this size of array has."""
-    norm, _, _, eps = name.split("/")[:4]
+def plan_of(name, x, **switches):
+    """The plan of a norm, in the order that this size of array has; it keeps its name."""
     order = "ynn" if x.size >= LARGE else "xla-windows"
-    plan = plans[f"flax-{norm}-norm"].replace(order=order, **switches)
-    return emulate(x, gain, bias, eps=float(eps), plan=plan)
+    plan = plans[f"flax-{name.split('/')[0]}-norm"]
+    return plan.replace(name=plan.name, order=order, **switches)
+
+
+def planned(name, x, gain, bias, **switches):
+    """What that plan gives."""
+    eps = float(name.split("/")[3])
+    return emulate(x, gain, bias, eps=eps, plan=plan_of(name, x, **switches))
 
 
 def flushed(x):

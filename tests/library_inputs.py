@@ -82,6 +82,12 @@ def drawn_sizes(seed, *, every):
     return sorted({int(size) for size in some})
 
 
+def flax_hidden_sizes(seed, *, every):
+    """Few of them, for XLA compiles for each anew."""
+    drawn = np.random.default_rng(seed).integers(1, 2049, 16 if every else 1)
+    return sorted({int(size) for size in drawn})
+
+
 def revealing_bias(x, gain, *, eps, plan):
     """For one row: minus what each output is without a bias, rounded.
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import flax_norms
+import numpy as np
 import onnxruntime_norms
 import torch_norms
-from library_inputs import EPS, differing, made_for_a_size, revealing_bias
+from library_inputs import EPS, FORMATS, differing, made_for_a_size, revealing_bias
 
 from precision_lab.plan.emulation import emulate
 from precision_lab.plan.table import plans
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from precision_lab.plan.plan import Plan
 
 
@@ -29,9 +29,11 @@ class LibraryOutput(NamedTuple):
     bias: np.ndarray | None
     y: np.ndarray
 
-    def differing(self):
-        """How many outputs differ in a bit from the plan's."""
+    def differing(self, *, signs=True):
+        """How many outputs differ in a bit from the plan's; zeros may have another's sign."""
         actual = emulate(self.x, self.gain, self.bias, eps=self.eps, plan=self.plan)
+        if not signs:
+            actual = np.where((self.y == 0) & (actual == 0), self.y, actual)
         return differing(self.y, actual)
 
     def __repr__(self):
@@ -76,3 +78,22 @@ def onnxruntime_sizes(operator, format, sizes, seed):
             parts = {} if shift is None else {"bias": shift}
             y = onnxruntime_norms.real(runs[len(parts)], x=rows, weight=gain, **parts)
             yield LibraryOutput(f"onnxruntime {operator}", plan, eps, rows, gain, shift, y)
+
+
+def flax_sizes(sizes, seed, folder):
+    """flax's norms with a rounded root: small arrays of an even size, large ones of an odd one."""
+    eps, arrays = 1e-6, []
+    for hidden in sizes:
+        for format in FORMATS:
+            x, gain, bias = made_for_a_size(format, hidden, seed)
+            if hidden % 2:
+                x = np.tile(x, (-(-flax_norms.LARGE // x.size), 1))
+            if flax_norms.compared(x):
+                arrays += [
+                    (f"{norm}/{format}/linen/{eps}/{hidden}", x, gain, part)
+                    for norm, part in (("rms", None), ("layer", bias))
+                ]
+    outputs = flax_norms.outputs(folder, arrays, flags=flax_norms.FLAG)
+    for name, x, gain, bias in arrays:
+        plan = flax_norms.plan_of(name, x, inverse="reciprocal_sqrt")
+        yield LibraryOutput("flax with a rounded root", plan, eps, x, gain, bias, outputs[name])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Enclosures of the moments of `orders.onnxruntime`: squares fused into their sum.
 
-No square is rounded on its own, but for up to four of a row's last; each addition rounds what it adds to
-and what it adds, and loses η where the result is subnormal. No term is negative, so that roundings
-are factors of the sum.
+No square is rounded on its own, but for four of a row's last at most; each addition rounds what it
+adds to and what it adds, and loses η where the result is subnormal. No term is negative, so that
+roundings are factors of the sum.
 """
 
 from __future__ import annotations
