@@ -184,7 +184,7 @@ def differences(
         x=inputs_format.round(make_inputs("normal", rows=ROWS, hidden=HIDDEN, seed=SEED)),
         weight=search.round_vector(make_gain("random", hidden=HIDDEN, seed=SEED)),
         bias=None,
-        eps=pair[0].eps_default,
+        eps=pair[0].default_eps(inputs_format),
     )
     tried, outputs = search.tried, search.outputs(standard)
     differ = bits_differ(*outputs)

@@ -11,6 +11,7 @@ from precision_lab.plan.applicability import can_run, computes, steps_of
 from precision_lab.plan.emulation import Emulation, Step, emulate
 from precision_lab.plan.eps_places import (
     EPS_PLACES,
+    EPS_RULES,
     EpsPlace,
     grows_past,
     growth,
@@ -27,6 +28,7 @@ __all__ = [
     "CHOICES",
     "DEFINITION",
     "EPS_PLACES",
+    "EPS_RULES",
     "EXACT",
     "FORMAT_SWITCHES",
     "STEPS",

@@ -18,6 +18,7 @@ import numpy as np
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.norm import Norm, norms
 from precision_lab.numbers import Format, formats
+from precision_lab.plan.eps_places import EPS_RULES
 from precision_lab.plan.switches import (
     CHOICES,
     FOLDED,
@@ -49,7 +50,8 @@ class Plan:
     assumed
         Names of the fields that the source, as read, does not settle: they hold a likely value.
     eps_default
-        The eps of the implementation, where the user gives none.
+        The eps of the implementation, where the user gives none: a number, or the name of a rule.
+        ``"input_epsilon"`` is the machine epsilon of x's format, 2^-7 in bfloat16.
     summary
         One sentence.
     cast
@@ -125,7 +127,7 @@ class Plan:
     version: str = ""
     verified: str = ""
     assumed: tuple[str, ...] = ()
-    eps_default: float = 1e-6
+    eps_default: float | str = 1e-6
     summary: str = ""
     cast: str = "late"
     eps_place: str = "inside"
@@ -151,6 +153,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.norm not in ("any", *norms):
             raise unknown("norm", self.norm, ("any", *norms))
+        if isinstance(self.eps_default, str) and self.eps_default not in EPS_RULES:
+            raise unknown("rule for eps", self.eps_default, EPS_RULES)
         for switch, value in self.switches.items():
             object.__setattr__(self, switch, checked(switch, value))
         _refuse_contradictions(self)
@@ -192,6 +196,18 @@ class Plan:
         known: dict[str, Any] = {"name": name or new_name, **changed}
         assumed = tuple(field for field in self.assumed if field not in changed)
         return dataclasses.replace(self, verified="", assumed=assumed, **known)
+
+    def default_eps(self, input_format: Format | str) -> float:
+        """The eps of the implementation for x of a format, where the user gives none.
+
+        Parameters
+        ----------
+        input_format
+            The format of x.
+        """
+        if isinstance(self.eps_default, str):
+            return EPS_RULES[self.eps_default].of(formats.find(input_format))
+        return self.eps_default
 
     def norm_for(self, norm: Norm | str | None = None) -> Norm:
         """The norm that the plan computes: its own, or for a plan of both the one asked for.

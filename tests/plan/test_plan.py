@@ -96,6 +96,14 @@ def test_bad_switches_are_refused(switches, told):
         plans["late"].replace(**switches)
 
 
+def test_an_eps_is_a_number_or_a_rule():
+    """A rule gives each format of x its own; an unknown one is refused with the nearest."""
+    assert 2.0**-3 == Plan(name="mine", eps_default="input_epsilon").default_eps("e4m3fn")
+    assert 1e-6 == Plan(name="mine").default_eps("bfloat16")
+    with pytest.raises(InputError, match="input_epsilon"):
+        Plan(name="mine", eps_default="input_epsilo")
+
+
 def test_plans_know_their_norm():
     """A plan of one norm computes no other; a plan of both is rms where nothing is said."""
     assert "rms" == plans["late"].norm_for().name

@@ -76,7 +76,7 @@ def test_torch_without_a_gain_and_without_an_eps(format):
     x, _ = made("tiny", format, 576)
     expected = to_numpy(torch.nn.functional.rms_norm(to_torch(x), x.shape[-1:]), x.dtype)
     plan = plans["torch-rms-norm"]
-    assert 0 == differing(expected, emulate(x, eps=plan.eps_default, plan=plan))
+    assert 0 == differing(expected, emulate(x, eps=plan.default_eps(format), plan=plan))
     assert differing(expected, emulate(x, eps=1e-6, plan=plan)) > 0
 
 
@@ -139,4 +139,4 @@ def test_eps_is_the_modules_own(plan):
     """Where the user gives no eps, the plan's is the module's."""
     norm = module(plan, 8)
     own = norm.eps if hasattr(norm, "eps") else norm.variance_epsilon
-    assert plans[plan].eps_default == own
+    assert plans[plan].default_eps("bfloat16") == own
