@@ -219,7 +219,7 @@ def _changes(one: dict[str, Any], other: dict[str, Any]) -> dict[str, tuple[Any,
 
 
 def _output(plan: Plan, format: Format) -> Format:
-    return plan.formats_for(format, format).step_formats()["output"]
+    return formats[plan.formats_for(format, format).output_format]
 
 
 def _norm_of(pair: tuple[Plan, Plan], norm: Norm | str | None) -> Norm:
@@ -292,7 +292,7 @@ def _example(search: CounterexampleSearch, rows: RowInputs, *, one_function: boo
             eps=rows.eps,
             weight_offset=float(plan.gain == "one_plus"),
         )
-        right = exact.round(plan.step_formats()["output"])
+        right = exact.round(formats[plan.output_format])
         rounded.append(float(right.astype(np.float64)[element]))
         values.append(float(exact.value[element]))
     return Example(

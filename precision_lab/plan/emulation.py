@@ -195,6 +195,9 @@ class Emulation:
             for op in operations:
                 operands = [known[arg] if arg in known else self._argument(arg) for arg in op.args]
                 arithmetic = self.arithmetic(op.step, op.kind)
+                # A power of two that scales is no operand of the hardware.
+                if not arithmetic.format.subnormals and op.operation != "scale":
+                    operands = [arithmetic.operand(value) for value in operands]
                 result: Any = OPERATIONS[op.operation].compute(self, arithmetic, *operands)
                 if isinstance(result, tuple):
                     mean, result = result

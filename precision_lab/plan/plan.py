@@ -114,6 +114,10 @@ class Plan:
         [1/2, 1).
     output_rounding
         The mode of every rounding to the output format.
+    underflow
+        ``flush_to_zero``: of a step in float32, operands below 2^-126 and results that are so
+        after rounding to 24 bits become zeros of their sign, as with CUDA's ``-ftz`` and x86's DAZ
+        and FTZ. ``gradual``: nothing is lost.
 
     Raises
     ------
@@ -149,6 +153,7 @@ class Plan:
     order: str = "pairwise"
     prescale: str = "none"
     output_rounding: str = "nearest_even"
+    underflow: str = "gradual"
 
     def __post_init__(self) -> None:
         if self.norm not in ("any", *norms):
@@ -253,9 +258,15 @@ class Plan:
         return dataclasses.replace(self, **resolved) if resolved else self
 
     def step_formats(self) -> dict[str, Format]:
-        """The formats of a plan without ``input``, keyed by ``"square"``, ``"sum"`` and so on."""
+        """The formats of a plan without ``input``, keyed by ``"square"``, ``"sum"`` and so on.
+
+        float32 comes without its subnormals where a plan flushes them.
+        """
+        known: dict[str, Format] = dict(formats)
+        if self.underflow == "flush_to_zero":
+            known["float32"] = known["float32"].flushed
         return {
-            switch.removesuffix("_format"): formats[getattr(self, switch)]
+            switch.removesuffix("_format"): known[getattr(self, switch)]
             for switch in FORMAT_SWITCHES
         }
 

@@ -186,7 +186,7 @@ class _Compiler:
         x = self.emit("x₀" if scaled else "x", "upcast", "compute", "cast", "X", formula="x")
         self.emit("s", "", EXACT, f"scale_{self.plan.prescale}", x, "EPS")
         if scaled:
-            self.emit("x", "prescale", "compute", "multiply", x, "s", formula="x·s")
+            self.emit("x", "prescale", "compute", "scale", x, "s", formula="x·s")
         if self.partial:
             self.summed = self.emit("e", "", EXACT, "entering", "x")
         kind = self.plan.statistic

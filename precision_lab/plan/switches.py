@@ -72,6 +72,10 @@ MEANINGS: dict[str, dict[str, str]] = {
         "row_max": "squares of x scaled to about 1",
     },
     "output_rounding": {"nearest_even": "to nearest, ties to even", "toward_zero": "truncated"},
+    "underflow": {
+        "gradual": "subnormal numbers are kept",
+        "flush_to_zero": "float32 steps take subnormal operands and results for zero",
+    },
 }
 """By switch and value, for all switches but formats and orders."""
 

@@ -37,6 +37,7 @@ def test_switches_have_the_agreed_names_and_defaults():
         "order": "pairwise",
         "prescale": "none",
         "output_rounding": "nearest_even",
+        "underflow": "gradual",
     }
     assert expected == plans["late"].switches
     assert expected == Plan(name="defaults").switches

@@ -78,11 +78,14 @@ class FusedTwoPass:
     def total(self) -> Interval:
         """The sum of squared deviations: Σ(x − m − e)² = Σ(x − m)² + n·e²."""
         rows, error = self.rows, self._mean()
-        u, _ = rows.roundings.units("sum", "sum")
+        u, below = rows.roundings.units("sum", "sum")
         low, high = rows.spread("sum")
         high = (high + rows.n * error**2) * (1 + u) ** 2
         largest = (rows.reach("sum") + error) * (1 + u)
-        return _summed(rows, Interval(low * (1 - u) ** 2, high), largest)
+        low = low * (1 - u) ** 2
+        if rows.roundings.flushes("sum", "sum"):
+            low = np.maximum(np.sqrt(low) - below * np.sqrt(rows.n), 0.0) ** 2
+        return _summed(rows, Interval(low, high), largest)
 
 
 def _summed(rows: Rows, squares: Interval, largest: Floats) -> Interval:

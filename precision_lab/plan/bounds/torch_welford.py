@@ -23,6 +23,10 @@ most as a term is formed, ŵ/w with ŵ = n̂₀·ŝ, and one for each addition t
 form (d·n̂₀)·(d·ŝ), d rounded twice and each product once, which the fused sum rounds no more; at
 the end ((d·d)·ŝ)·n̂₀ stands in their place. η is lost once an operation, times what the result is
 multiplied by: of d·ŝ that is d·n̂₀, which itself loses none, n̂₀ being a whole number.
+
+Where subnormals are flushed, η is the smallest normal number and differences and sums lose it too:
+three operations for one in a mean, and each A, B and Δ is off by one more η. M and its parts are 0
+or normal, so that their sums lose none.
 """
 
 from __future__ import annotations
@@ -132,7 +136,7 @@ def derived(n: int, source: Format, target: Format) -> Derived:
 
 def _chunks(sizes: NDArray[np.int64], arithmetic: Emulated, *, fused: bool) -> Errors:
     """Runs of these sizes; those that do not fuse divide, round twice and then add."""
-    u = arithmetic.format.unit_roundoff
+    u, flushed = arithmetic.format.unit_roundoff, _flushed(arithmetic)
     most = max(int(sizes.max()), 1)
     mean, length = np.zeros((most + 1, 3)), np.zeros((most + 1, 3))
     for k in range(2, most + 1):
@@ -142,9 +146,9 @@ def _chunks(sizes: NDArray[np.int64], arithmetic: Emulated, *, fused: bool) -> E
             factor = 1 + abs(share * k - 1) + SLACK
         theta = (1 + u) * factor - 1
         e = mean[k - 1] * (1 - (1 - theta) / k) + RANGE * theta / k
-        e = e * (1 + u) + UNDERFLOW * (1 + u) if not fused else e * (1 + u) + UNDERFLOW
-        mean[k] = e + u * LARGEST
-        length[k] = length[k - 1] + np.maximum(mean[k], mean[k - 1]) ** 2
+        below = UNDERFLOW * (1 if fused else 1 + u)
+        mean[k] = e * (1 + u) + below + 3 * flushed + u * LARGEST
+        length[k] = length[k - 1] + (np.maximum(mean[k], mean[k - 1]) + flushed) ** 2
     size = sizes[:, None].astype(np.float64)
     zero = np.zeros_like(size)
     lost = np.concatenate([2 * size, zero], axis=-1)
@@ -153,16 +157,21 @@ def _chunks(sizes: NDArray[np.int64], arithmetic: Emulated, *, fused: bool) -> E
     return Errors(size, mean[sizes], length[sizes], inside, size, zero, lost, counts)
 
 
+def _flushed(arithmetic: Emulated) -> NDArray[np.float64]:
+    """One η where differences may be flushed, else nothing."""
+    return UNDERFLOW * (not arithmetic.format.subnormals)
+
+
 def _merged(a: Errors, b: Errors, arithmetic: Emulated, *, last: bool) -> Errors:
     """Two runs as one, as the vectors merge or as single numbers do at the end."""
-    u = arithmetic.format.unit_roundoff
+    u, flushed = arithmetic.format.unit_roundoff, _flushed(arithmetic)
     count, share, first = (
         np.asarray(part, np.float64)
         for part in (*shares(a.size, b.size, arithmetic), arithmetic.cast(a.size))
     )
     exact_share = b.size / np.maximum(count, 1)
     exact = a.size * exact_share
-    apart = a.mean + b.mean
+    apart = a.mean + b.mean + flushed
     off = (np.abs(1 - share) + share * u) * a.mean + share * (1 + u) * b.mean
     off = off + (np.abs(share - exact_share) + SLACK * exact_share + share * u) * RANGE
     lost, counts = a.lost + b.lost, np.maximum(a.counts, b.counts)
@@ -173,7 +182,7 @@ def _merged(a: Errors, b: Errors, arithmetic: Emulated, *, last: bool) -> Errors
         underflow = np.array([1.0, 0.0]) + first * (1 + u) * np.array([0.0, 1.0])
         idle = b.size == 0
         counts = np.maximum(counts, first * np.concatenate([~idle, idle], axis=-1))
-    mean = off * (1 + u) + u * LARGEST + UNDERFLOW
+    mean = off * (1 + u) + u * LARGEST + UNDERFLOW + 3 * flushed
     skew = np.abs(share * first / np.where(exact > 0, exact, 1) - 1) + SLACK
     inside = a.inside + b.inside + 4 * exact
     both = Errors(
