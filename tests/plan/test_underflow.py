@@ -8,7 +8,11 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from conftest import optional
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from library_inputs import differing
+from random_plans import computes, random_plans
+from slow_norm import slow_norm
 from torch_norms import real, to_torch
 
 from precision_lab.arithmetic.emulated import Emulated
@@ -19,6 +23,12 @@ from precision_lab.plan.table import plans
 SINGLE = formats["float32"]
 FLUSHED = Emulated(SINGLE.flushed)
 TINY = np.float32(2.0**-126)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def listed(part):
+    """An array as Python floats; None stays None."""
+    return None if part is None else part.astype(np.float64).tolist()
 
 
 @contextmanager
@@ -103,3 +113,36 @@ def test_plans_flush_as_torch_does(plan, format, eps):
         assert 0 == differing(expected, actual), hidden
         others += differing(expected, emulate(x, gain, eps=eps, plan=row))
     assert others > 100
+
+
+@settings(max_examples=100)
+@given(plan=random_plans(formats=("float32",), outputs=("float32", "bfloat16")), data=st.data())
+def test_all_switches_flush_as_rational_arithmetic(plan, data):
+    """With any switches, rows about 2^-126 or with squares there give what the meanings say."""
+    # The rational arithmetic rounds to float32 in one mode.
+    plan = plan.replace(underflow="flush_to_zero", output_rounding="nearest_even")
+    layer = data.draw(st.booleans())
+    if not computes(plan, "layer" if layer else "rms"):
+        return
+    size, rng = data.draw(st.sampled_from([-127, -63])), np.random.default_rng(data.draw(SEEDS))
+    x, g, b = (rng.standard_normal(5).astype(np.float32) for _ in range(3))
+    x, b = (np.ldexp(part, size).astype(np.float32) for part in (x, b))
+    g, b = (part if data.draw(st.booleans()) else None for part in (g, b))
+    eps = data.draw(st.sampled_from([1e-5, 2.0**-125, 2.0**-127]))
+    actual = emulate(x[None], g, b, eps=eps, plan=plan, norm="layer" if layer else "rms")[0]
+    if np.isfinite(actual).all():
+        settled = {**plan.formats_for("float32", "float32").switches, "apply": plan.apply}
+        expected = slow_norm(settled, *map(listed, (x, g, b)), eps, layer=layer, x_format="float32")
+        assert [float(value) for value in expected] == listed(actual)
+
+
+def test_operands_of_other_formats_are_flushed_too():
+    """A bf16 square of 2^-130 is zero to a float32 sum, and stays where the sum is in bf16."""
+    x = formats["bfloat16"].cast([[2.0**-65, 2.0**-65]])
+    for sum_format, expected in (("float32", 0.0), ("bfloat16", 2.0**-130)):
+        plan = plans["late"].replace(
+            square_format="bfloat16", sum_format=sum_format, underflow="flush_to_zero"
+        )
+        trace = []
+        emulate(x, eps=1e-6, plan=plan, trace=trace)
+        assert expected == next(step.values[0, 0] for step in trace if step.name == "mean")
