@@ -87,13 +87,6 @@ def planned(name, x, gain, bias, **switches):
     return emulate(x, gain, bias, eps=eps, plan=plan_of(name, x, **switches))
 
 
-def flushed(x):
-    """Rows with numbers that are subnormal in float32, or whose squares are."""
-    with np.errstate(all="ignore"):
-        size = np.abs(x.astype(np.float32))
-    return ((size > 0) & (size < 2.0**-63)).any(-1, keepdims=True)
-
-
 def compared(x):
     """Whether this array's order is known here."""
     return x.size < LARGE or has_wide_lanes()
