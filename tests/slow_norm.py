@@ -46,6 +46,8 @@ def slow_norm(switches, x, g, b, eps, *, layer, x_format=None):
     n = len(x)
 
     def to(kind, exact):
+        if kind == "exact":
+            return exact
         mode = s["output_rounding"] if kind == "output" else "nearest_even"
         if s["underflow"] == "flush_to_zero" and s[f"{kind}_format"] == "float32":
             return flushed(exact)
@@ -153,7 +155,7 @@ def slow_norm(switches, x, g, b, eps, *, layer, x_format=None):
         bias = None if b is None else Fraction(b[i])
         if bias is None and s["absent_bias"] == "zero":
             bias = Fraction(0)
-        stage = "output" if early else "compute"
+        stage = "compute" if s["cast"] == "late" else "output"
         if bias is not None and s["underflow"] == "flush_to_zero":
             # An operand of a step in float32, which no step has made.
             bias = flushed(bias) if s[f"{stage}_format"] == "float32" else bias
@@ -177,6 +179,9 @@ def slow_norm(switches, x, g, b, eps, *, layer, x_format=None):
             is_product, bias = False, None
         if early:
             product, is_product, kind = to("output", to("compute", product)), False, "output"
+        elif s["cast"] == "input":
+            value = rounded(x_format, to("compute", product))
+            product, is_product, kind = value, False, "exact"
         affine = [("gain", gain), ("bias", bias)]
         if s["bias"] == "before_gain":
             affine.reverse()

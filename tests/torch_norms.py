@@ -8,6 +8,7 @@ import pytest
 from conftest import optional
 from library_inputs import shift
 
+from precision_lab.numbers.table import formats
 from precision_lab.plan.table import plans
 
 MODULES = {
@@ -41,22 +42,22 @@ def to_torch(array):
     return torch.from_numpy(array.copy())
 
 
-def to_numpy(tensor, dtype):
+def to_numpy(tensor):
     """The same bits as an array."""
     torch = optional("torch")
-    assert str(tensor.dtype) == f"torch.{dtype.name}"
+    dtype = formats[str(tensor.dtype).removeprefix("torch.")].dtype
     return tensor.view(torch.int32 if dtype.itemsize == 4 else torch.int16).numpy().view(dtype)
 
 
 def real(plan, x, gain, eps, *, bias=None):
-    """What the implementation makes of x, in x's dtype."""
+    """What the implementation makes of x, in the type that it gives."""
     torch = optional("torch")
     norm = module(plan, x.shape[-1], eps=eps)
     parts = {"weight": gain} | ({"bias": bias} if plans[plan].norm == "layer" else {})
     for name, part in parts.items():
         setattr(norm, name, None if part is None else torch.nn.Parameter(to_torch(part)))
     with torch.no_grad():
-        return to_numpy(norm(to_torch(x)), x.dtype)
+        return to_numpy(norm(to_torch(x)))
 
 
 def affine(plan, format, hidden):

@@ -19,6 +19,7 @@ from precision_lab.plan import (
     DEFINITION,
     EPS_RULES,
     FORMAT_SWITCHES,
+    OPEN_FORMATS,
     SWITCHES,
     Plan,
     plans,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 LEGEND = (
     ("cast", "late: gain and bias in float32, then the cast; early: the cast, then the gain;"),
+    ("", "input: early, to x's format, where a wider weight makes a wider output;"),
     ("", "low: every operation in the input's own format"),
     ("eps", "the default; input: the machine epsilon of x's format, 2^-7 in bfloat16"),
     ("verified", "yes: every output bit compared with the implementation's, or the share is told;"),
@@ -197,7 +199,7 @@ def describe_switches() -> list[dict[str, object]]:
     meaning = meanings(Plan)
     values: dict[str, list[str]] = {
         **{switch: list(values) for switch, values in CHOICES.items()},
-        **{switch: ["input", "a name of a format"] for switch in FORMAT_SWITCHES},
+        **{switch: [*OPEN_FORMATS[switch], "a name of a format"] for switch in FORMAT_SWITCHES},
         "order": ["a name of an order"],
     }
     return [

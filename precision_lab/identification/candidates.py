@@ -122,6 +122,7 @@ def steps_from(plan: Plan) -> Iterator[tuple[str, str]]:
         **CHOICES,
         **dict.fromkeys(FORMAT_SWITCHES, (SINGLE, LOW, DOUBLE, "float16")),
         "order": ORDERS,
+        "cast": ("early", "late"),
         "output_format": (),
         # Questions hold no numbers that could tell whether subnormals are flushed.
         "underflow": (),

@@ -21,7 +21,13 @@ from precision_lab.plan.eps_places import (
 from precision_lab.plan.plan import SWITCHES, Plan, scaled_eps
 from precision_lab.plan.program import EXACT, STEPS, Op, Program, program_of
 from precision_lab.plan.step_table import Account, Steps, steps
-from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES, checked, meaning
+from precision_lab.plan.switches import (
+    CHOICES,
+    FORMAT_SWITCHES,
+    OPEN_FORMATS,
+    checked,
+    meaning,
+)
 from precision_lab.plan.table import DEFINITION, plans
 
 __all__ = [
@@ -31,6 +37,7 @@ __all__ = [
     "EPS_RULES",
     "EXACT",
     "FORMAT_SWITCHES",
+    "OPEN_FORMATS",
     "STEPS",
     "SWITCHES",
     "Account",

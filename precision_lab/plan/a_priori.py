@@ -171,7 +171,9 @@ class BoundAnalysis:
         self.plan = plan.formats_for(self.source, self.weight_format)
         self.inputs = inputs
         truncates = plan.output_rounding == "toward_zero"
-        self.roundings = Roundings(self.plan.step_formats(), truncates=truncates, only=only)
+        self.roundings = Roundings(
+            self.plan.step_formats(self.source), truncates=truncates, only=only
+        )
         self.program = program_of(
             self.plan,
             inputs.norm,

@@ -249,7 +249,7 @@ DOUBLE = Emulated(formats["float64"])
 @lru_cache(maxsize=1 << 15)
 def _settled(plan: Plan, own: str, weight: str) -> tuple[Plan, dict[str, Format]]:
     settled = plan.formats_for(own, weight)
-    return settled, settled.step_formats()
+    return settled, settled.step_formats(formats[own])
 
 
 @lru_cache(maxsize=1 << 8)

@@ -33,14 +33,17 @@ def listed(part):
 
 @contextmanager
 def flushing():
-    """torch on this thread as the flags make it, and nothing else meanwhile."""
+    """torch on this thread as the flags make it, which threads begun meanwhile would keep."""
     torch = optional("torch")
-    if not torch.set_flush_denormal(True):
-        pytest.skip("this processor has no such flags")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     try:
+        if not torch.set_flush_denormal(True):
+            pytest.skip("this processor has no such flags")
         yield torch
     finally:
         torch.set_flush_denormal(False)
+        torch.set_num_threads(threads)
 
 
 def edge_values():
