@@ -105,6 +105,17 @@ def test_layer_norm_without_weight_or_bias(format, hidden):
     assert told > 0 or hidden == 1
 
 
+def test_layer_norm_where_runs_of_unlike_length_merge():
+    """280 is two chunks and three vectors: the share of a merge is no power of two, and shows."""
+    x = np.zeros((1, 280), np.float32)
+    x[0, 0], x[0, 256] = 1, -7
+    actual = emulate(x, eps=1e-5, plan="torch-layer-norm")
+    assert float.fromhex("0x1.35c8aep+1") == actual[0, 0]
+    module("torch-layer-norm", 280)
+    torch = optional("torch")
+    assert 0 == differing(to_numpy(torch.nn.functional.layer_norm(to_torch(x), (280,))), actual)
+
+
 def test_layer_norm_of_a_constant_row_of_float16():
     """Every x is 5e4 and so is the mean, yet x·r − m·r with a rounded m·r is −0.484, not 0."""
     torch = optional("torch")
