@@ -11,6 +11,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import make_bias, make_gain
 from precision_lab.norm import Inputs, check
+from precision_lab.validation.cover import CallShape, call_shapes
 from precision_lab.validation.probe_table import Probe, ProbeRequest, probes
 
 if TYPE_CHECKING:
@@ -85,6 +86,71 @@ def default_calls(
         if fits(probe, claim):
             calls += _of_probe(probe, claim, sizes, counts)
     return sorted(calls, key=lambda call: call.inputs.x.size)
+
+
+COVER = "side-by-side"
+"""The name of calls whose rows are of many kinds."""
+
+
+def covering_calls(claim: Claim, *, hidden: int | None = None) -> list[Call]:
+    """Calls in which every kind of row meets every kind of size, gain, eps and count of rows.
+
+    Parameters
+    ----------
+    claim
+        What the kernel claims.
+    hidden
+        The one size that it takes; None for all.
+    """
+    kinds = [probe.name for probe in probes.values() if probe.mixes and fits(probe, claim)]
+    sizes = None if hidden is None else [hidden]
+    # A call for each size whose rows are mostly zeros.
+    seen: dict[int, None] = {}
+    calls = []
+    for number, shape in enumerate(call_shapes(kinds, claim.eps, claim.seed, sizes)):
+        calls.append(_mixed_call(claim, shape, number))
+        seen.setdefault(shape.hidden)
+    for turn, size in enumerate(seen):
+        for name in ("sparse", "tail"):
+            if fits(probes[name], claim) and size > 1:
+                calls.append(
+                    _call(
+                        probes[name], claim, size, 4,
+                        gain=probes[name].gains[turn % 2],
+                        eps=claim.eps[turn % len(claim.eps)], biased=turn % 3 != 0,
+                    )  # fmt: skip
+                )
+    return sorted(calls, key=lambda call: call.inputs.x.size)
+
+
+def _mixed_call(claim: Claim, shape: CallShape, number: int) -> Call:
+    """Rows of several kinds in turn, each kind's rows made once and repeated."""
+    n, seed = shape.hidden, claim.seed * 1_000_003 + number * 100_003 + shape.hidden
+    count = shape.rows - shape.zeros
+    kinds = shape.kinds[: max(count, 1)]
+    each = -(-count // len(kinds))
+    x = np.zeros((shape.rows, n))
+    for place, name in enumerate(kinds):
+        made = _few(probes[name], claim, min(each, 16), shape, seed + place)
+        rows = np.arange(shape.zeros + place, shape.rows, len(kinds))
+        x[rows] = made[np.arange(len(rows)) % len(made)]
+    with np.errstate(all="ignore"):
+        stored = claim.format.cast(x)
+    inputs = with_parameters(claim, stored, shape.gain, shape.eps, seed, biased=number % 3 != 0)
+    return Call(COVER, inputs, shape.gain)
+
+
+def _few(probe: Probe, claim: Claim, count: int, shape: CallShape, seed: int) -> Array:
+    """A few rows of a probe, from the last ones that its rule makes."""
+    least = probe.rows if probe.name == "constant" else 2
+    request = ProbeRequest(
+        max(least, count), shape.hidden, claim.format, shape.eps, seed, claim.norm.centred
+    )
+    with np.errstate(all="ignore"):
+        made = probe.make(request)
+    if np.isfinite(made).all():
+        return made[seed % len(made) :][:count] if len(made) > count else made
+    return made[-1:]
 
 
 def fits(probe: Probe, claim: Claim) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.kernels.running import TIME_LIMIT, Claim, Outcome, open_kernel
 from precision_lab.processes import check_arithmetic
-from precision_lab.validation.calls import Call, capture_calls, default_calls
+from precision_lab.validation.calls import Call, capture_calls, covering_calls, default_calls
 from precision_lab.validation.diagnosing import diagnose_failure, diagnoser
 from precision_lab.validation.failures import Failure, only_side_effects
 from precision_lab.validation.measuring import powers, spreads
@@ -138,6 +138,11 @@ def validate(
         fixed = tool.declared.hidden
         sizes = [fixed] if hidden is None and fixed is not None else hidden
         calls = default_calls(claim, hidden=sizes, rows=rows, chosen=probes)
+        if hidden is None and rows is None and probes is None:
+            calls = sorted(
+                [*calls, *covering_calls(claim, hidden=fixed)],
+                key=lambda call: call.inputs.x.size,
+            )
         if inputs is not None:
             calls += capture_calls(claim, inputs)
 

@@ -108,6 +108,8 @@ class Probe:
         Whether every gain is tried at every size.
     centred
         For norms that subtract a mean only.
+    mixes
+        Whether single rows of it say something, beside rows of other kinds.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Probe:
     gains: tuple[str, ...] = ("random", "wide")
     each: bool = False
     centred: bool = False
+    mixes: bool = True
 
 
 def _sparse(request: ProbeRequest) -> Floats:
@@ -238,19 +241,19 @@ probes: Table[Probe] = Table(
         ),
         Probe(
             "sparse", "elements left out at the ends and at the edges of blocks",
-            _sparse, hidden=(*EVERY, LONG), gains=("powers-of-two", "random"),
+            _sparse, hidden=(*EVERY, LONG), gains=("powers-of-two", "random"), mixes=False,
         ),
         Probe(
             "block", "elements left out or counted twice, anywhere",
-            _blocks, hidden=(127, 577, 769, 1024, 2048, 5120, LONG), gains=("random",),
+            _blocks, hidden=(127, 577, 769, 1024, 2048, 5120, LONG), gains=("random",), mixes=False,
         ),
         Probe(
             "tail", "elements left out at the end, where a running mean hides them",
-            _tail, hidden=(*EVERY[1:], LONG), rows=48, gains=("random", "wide"), centred=True,
+            _tail, hidden=(*EVERY[1:], LONG), rows=48, gains=("random", "wide"), centred=True, mixes=False,
         ),
         Probe(
             "gain", "gain ignored, multiplied too early or in a narrow format",
-            lambda a: a.family("normal"), hidden=(3, 64, 769), each=True,
+            lambda a: a.family("normal"), hidden=(3, 64, 769), each=True, mixes=False,
             gains=(
                 "none", "ones", "random", "wide", "negative", "tiny", "powers-of-two",
                 "many-sizes", "zero",
@@ -279,7 +282,7 @@ probes: Table[Probe] = Table(
         ),
         Probe("constant", "a variance that cancels, or is negative", _constants, rows=8),
         Probe("zero", "a division by zero, an eps that is missing", lambda a: a.family("zero")),
-        Probe("mixed", "rows that touch each other", _mixed, rows=12),
+        Probe("mixed", "rows that touch each other", _mixed, rows=12, mixes=False),
         *(
             Probe(
                 f"offset-{offset:g}", "a mean subtracted or not, a variance that cancels",
@@ -299,13 +302,13 @@ probes: Table[Probe] = Table(
         *(
             Probe(
                 f"rows-{rows}", "another path for few or many rows, or for none",
-                lambda a: a.family("normal"), hidden=(64,), rows=rows,
+                lambda a: a.family("normal"), hidden=(64,), rows=rows, mixes=False,
             )
             for rows in (0, 1, 3, 40, 257)
         ),
         Probe(
             "overflow", "outputs past the format's largest value, held there or at another's",
-            lambda a: a.family("normal"), hidden=(3, 64, 769), gains=("huge",),
+            lambda a: a.family("normal"), hidden=(3, 64, 769), gains=("huge",), mixes=False,
         ),
     ],
 )  # fmt: skip
