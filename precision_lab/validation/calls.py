@@ -11,7 +11,7 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import make_bias, make_gain
 from precision_lab.norm import Inputs, check
-from precision_lab.validation.cover import CallShape, call_shapes
+from precision_lab.validation.cover import NARROW, CallShape, call_shapes
 from precision_lab.validation.probe_table import Probe, ProbeRequest, probes
 
 if TYPE_CHECKING:
@@ -107,50 +107,57 @@ def covering_calls(claim: Claim, *, hidden: int | None = None) -> list[Call]:
     # A call for each size whose rows are mostly zeros.
     seen: dict[int, None] = {}
     calls = []
+    made: dict[Any, Array] = {}
     for number, shape in enumerate(call_shapes(kinds, claim.eps, claim.seed, sizes)):
-        calls.append(_mixed_call(claim, shape, number))
+        calls.append(_mixed_call(claim, shape, number, made))
         seen.setdefault(shape.hidden)
     for turn, size in enumerate(seen):
         for name in ("sparse", "tail"):
             if fits(probes[name], claim) and size > 1:
                 calls.append(
                     _call(
-                        probes[name], claim, size, 4,
+                        probes[name],
+                        claim,
+                        size,
+                        4,
                         gain=probes[name].gains[turn % 2],
-                        eps=claim.eps[turn % len(claim.eps)], biased=turn % 3 != 0,
+                        eps=claim.eps[turn % len(claim.eps)],
+                        biased=turn % 3 != 0,
                     )  # fmt: skip
                 )
     return sorted(calls, key=lambda call: call.inputs.x.size)
 
 
-def _mixed_call(claim: Claim, shape: CallShape, number: int) -> Call:
-    """Rows of several kinds in turn, each kind's rows made once and repeated."""
+def _mixed_call(claim: Claim, shape: CallShape, number: int, known: dict[Any, Array]) -> Call:
+    """Rows of several kinds in turn; each kind's rows of a size are made once and repeated."""
     n, seed = shape.hidden, claim.seed * 1_000_003 + number * 100_003 + shape.hidden
     count = shape.rows - shape.zeros
     kinds = shape.kinds[: max(count, 1)]
-    each = -(-count // len(kinds))
-    x = np.zeros((shape.rows, n))
+    x = np.zeros((shape.rows, n), claim.format.dtype)
     for place, name in enumerate(kinds):
-        made = _few(probes[name], claim, min(each, 16), shape, seed + place)
+        key = name, n, shape.eps if name.startswith("near-eps") else 0.0
+        if key not in known:
+            known[key] = _few(probes[name], claim, shape)
+        made = known[key]
         rows = np.arange(shape.zeros + place, shape.rows, len(kinds))
-        x[rows] = made[np.arange(len(rows)) % len(made)]
-    with np.errstate(all="ignore"):
-        stored = claim.format.cast(x)
-    inputs = with_parameters(claim, stored, shape.gain, shape.eps, seed, biased=number % 3 != 0)
+        x[rows] = made[(number + np.arange(len(rows))) % len(made)]
+    inputs = with_parameters(claim, x, shape.gain, shape.eps, seed, biased=number % 3 != 0)
     return Call(COVER, inputs, shape.gain)
 
 
-def _few(probe: Probe, claim: Claim, count: int, shape: CallShape, seed: int) -> Array:
-    """A few rows of a probe, from the last ones that its rule makes."""
-    least = probe.rows if probe.name == "constant" else 2
-    request = ProbeRequest(
-        max(least, count), shape.hidden, claim.format, shape.eps, seed, claim.norm.centred
-    )
+def _few(probe: Probe, claim: Claim, shape: CallShape) -> Array:
+    """A few rows of a probe, more of short ones; with NaN and infinities only rows that have them.
+
+    Where a rule makes several rows, its later ones are as good as its first.
+    """
+    n = shape.hidden
+    count = probe.rows if probe.name == "constant" else 16 if n in NARROW else 2
+    seed = claim.seed * 1_000_003 + n
+    request = ProbeRequest(count, n, claim.format, shape.eps, seed, claim.norm.centred)
     with np.errstate(all="ignore"):
-        made = probe.make(request)
-    if np.isfinite(made).all():
-        return made[seed % len(made) :][:count] if len(made) > count else made
-    return made[-1:]
+        made = claim.format.cast(probe.make(request)[-count:])
+        odd = ~np.isfinite(made.astype(np.float64)).all(-1)
+    return made[odd] if odd.any() else made
 
 
 def fits(probe: Probe, claim: Claim) -> bool:

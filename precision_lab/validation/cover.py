@@ -111,11 +111,10 @@ def cover_pairs(sizes: Sequence[int], seed: int) -> list[tuple[int, ...]]:
                 turn = int(draws.below(sizes[other], CHOICES + other, len(chosen) + 1)[-1])
                 choice[other] = (int(np.roll(gain, -turn).argmax()) + turn) % sizes[other]
             row = tuple(choice[factor] for factor in factors)
-            for one, two in missing:
-                missing[one, two][row[one], row[two]] = False
+            for (one, two), open_ in missing.items():
+                open_[row[one], row[two]] = False
             chosen.append(row)
     return chosen
-
 
 
 def random_sizes(seed: int) -> list[int]:
@@ -150,13 +149,14 @@ def call_shapes(
             chosen = (*groups[group], *always)
             yield CallShape(len(chosen), some[n], chosen, gains[gain], eps[e])
     narrow = NARROW if sizes is None else tuple(sizes)
-    gains = GAINS[:5]
+    few = GAINS[:5]
     counts = [count for count in COUNTS if count * min(narrow) <= MOST]
-    for c, gain, n, e in cover_pairs((len(counts), len(gains), len(narrow), len(eps)), seed + 1):
+    for c, gain, n, e in cover_pairs((len(counts), len(few), len(narrow), len(eps)), seed + 1):
         start = (c + gain) % len(kinds)
         turned = (*kinds[start:], *kinds[:start])
-        yield CallShape(counts[c], narrow[n], turned, gains[gain], eps[e])
+        yield CallShape(counts[c], narrow[n], turned, few[gain], eps[e])
     for place, (rows, hidden) in enumerate(TALL if sizes is None else ()):
         yield CallShape(
-            rows, hidden, (*always, *others[:7]), GAINS[place], eps[-1 - place % len(eps)], zeros=512
-        )
+            rows, hidden, (*always, *others[:7]), GAINS[place], eps[-1 - place % len(eps)],
+            zeros=512,
+        )  # fmt: skip

@@ -249,7 +249,8 @@ probes: Table[Probe] = Table(
         ),
         Probe(
             "tail", "elements left out at the end, where a running mean hides them",
-            _tail, hidden=(*EVERY[1:], LONG), rows=48, gains=("random", "wide"), centred=True, mixes=False,
+            _tail, hidden=(*EVERY[1:], LONG), rows=48, gains=("random", "wide"), centred=True,
+            mixes=False,
         ),
         Probe(
             "gain", "gain ignored, multiplied too early or in a narrow format",

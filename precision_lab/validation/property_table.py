@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.inputs import make_inputs
 from precision_lab.norm import Inputs, check
 from precision_lab.table import Table
 from precision_lab.validation.soundness import Exact
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
 
 REPEATED = 24
 """Calls that are made again at most."""
+
+BATCHES = (
+    1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512,
+    513, 1023, 1024, 1025, 2048, 4096, 4097,
+)  # fmt: skip
+"""Counts of rows, around those where kernels switch from one path to another."""
+
+LONGEST_BATCH = 8192
+"""Rows of the batch that they are taken from."""
+
+BATCH_SIZES = (64, 1024)
+"""Elements of its rows."""
 
 DEVIATES = 1.96
 """Standard errors on either side that hold a mean with 95 %."""
@@ -80,6 +93,25 @@ def _deterministic(bench: Bench) -> Property:
 
 
 def _batch_invariant(bench: Bench) -> Property:
+    """Rows of the run alone, and the first rows of a long batch among fewer."""
+    for hidden in BATCH_SIZES:
+        claim = bench.claim
+        x = claim.format.cast(make_inputs("normal", rows=LONGEST_BATCH, hidden=hidden, seed=1))
+        like = next((call.inputs for call in bench.calls if call.hidden == hidden), None)
+        weight, bias = (None, None) if like is None else like.arguments()[1:]
+        inputs = check(
+            claim.norm, x, weight, bias, eps=claim.eps[0], weight_offset=claim.weight_offset
+        )
+        among = bench.execute(inputs).bits
+        if among is None:
+            continue
+        for count in BATCHES:
+            fewer = bench.bits(inputs.take(slice(count)))
+            if fewer and fewer != among[:count].tobytes():
+                return Property(
+                    False,
+                    f"the first {count} of {LONGEST_BATCH} rows of {hidden} alone give other bits",
+                )
     answers = bench.answers(least_rows=2)
     for call, bits in answers:
         for row in {0, call.rows // 2, call.rows - 1}:

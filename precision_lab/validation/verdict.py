@@ -99,6 +99,11 @@ class Verdict:
         Signed errors by probe.
     calls, outputs
         How many were judged.
+    unjudged
+        How many of the outputs are of rows that no float32 statistic holds: those are asked only
+        for a value that some float32 computation gives.
+    tried
+        Hidden sizes, counts of rows and values of eps of the calls that were judged.
     """
 
     kernel: str
@@ -116,6 +121,8 @@ class Verdict:
     errors: tuple[Spread, ...] = ()
     calls: int = 0
     outputs: int = 0
+    unjudged: int = 0
+    tried: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -132,7 +139,8 @@ class Verdict:
             how += ", with a note" if any(SHOWS in note for note in self.notes) else ""
             return (
                 f"{self.kernel} is a sound {what}{how}:"
-                f" all {self.outputs:,} outputs of {self.calls} calls are explained."
+                f" all {self.outputs - self.unjudged:,} outputs of {self.calls} calls are"
+                " explained."
             )
         if self.fault:
             return f"{self.kernel} is not a sound {what}: {self.fault}."
@@ -150,10 +158,23 @@ class Verdict:
             lines.append(f"  diagnosis: {self.diagnosis}")
         if errors := self._detectable_errors():
             lines.append(f"  seen would have been: {errors}")
+        if self.tried:
+            lines.append(f"  tried: {self._tried()}")
+        if self.unjudged:
+            lines.append(
+                f"  beyond float32: {self.unjudged:,} outputs of rows whose sum passes float32's"
+                " range are not judged, only checked for 0, the exact value, an infinity or NaN"
+            )
         lines += [f"  not supported: {limit}" for limit in self.unsupported]
         lines += [f"  {name}: {one.sentence}" for name, one in self.properties.items()]
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _tried(self) -> str:
+        """Which sizes, counts and eps; of many the ends."""
+        eps = ", ".join(f"{value:g}" for value in self.tried["eps"])
+        hidden, rows = (_ends(self.tried[name]) for name in ("hidden", "rows"))
+        return f"hidden {hidden}; {rows} rows; eps {eps}; nothing is known of others"
 
     def _detectable_errors(self) -> str:
         chosen = [one for one in self.power if math.isfinite(one.root)]
@@ -177,6 +198,8 @@ class Verdict:
             "fault": self.fault,
             "calls": self.calls,
             "outputs": self.outputs,
+            "unjudged": self.unjudged,
+            "tried": self.tried,
             "failures": [failure.to_dict() for failure in self.failures],
             "unsupported": self.unsupported,
             "properties": {
@@ -188,3 +211,10 @@ class Verdict:
             "errors": self.errors,
         }
         return json.dumps(plain(document), allow_nan=False, ensure_ascii=False)
+
+
+def _ends(values: tuple[float, ...]) -> str:
+    """Values in words: all of a few, the least and the largest of many."""
+    if len(values) <= 4:
+        return ", ".join(f"{value:,g}" for value in values)
+    return f"{values[0]:,.0f} to {values[-1]:,.0f} ({len(values)} of these)"
