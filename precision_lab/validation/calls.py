@@ -104,27 +104,23 @@ def covering_calls(claim: Claim, *, hidden: int | None = None) -> list[Call]:
     """
     kinds = [probe.name for probe in probes.values() if probe.mixes and fits(probe, claim)]
     sizes = None if hidden is None else [hidden]
-    # A call for each size whose rows are mostly zeros.
+    # Each size also gets calls whose rows are mostly zeros.
     seen: dict[int, None] = {}
     calls = []
     made: dict[Any, Array] = {}
     for number, shape in enumerate(call_shapes(kinds, claim.eps, claim.seed, sizes)):
         calls.append(_mixed_call(claim, shape, number, made))
         seen.setdefault(shape.hidden)
-    for turn, size in enumerate(seen):
-        for name in ("sparse", "tail"):
-            if fits(probes[name], claim) and size > 1:
-                calls.append(
-                    _call(
-                        probes[name],
-                        claim,
-                        size,
-                        4,
-                        gain=probes[name].gains[turn % 2],
-                        eps=claim.eps[turn % len(claim.eps)],
-                        biased=turn % 3 != 0,
-                    )  # fmt: skip
-                )
+    calls += [
+        _call(
+            probes[name], claim, size, 4,
+            gain=probes[name].gains[turn % 2], eps=claim.eps[turn % len(claim.eps)],
+            biased=turn % 3 != 0,
+        )
+        for turn, size in enumerate(seen)
+        for name in ("sparse", "tail")
+        if fits(probes[name], claim) and size > 1
+    ]  # fmt: skip
     return sorted(calls, key=lambda call: call.inputs.x.size)
 
 

@@ -209,6 +209,16 @@ def _steps(request: ProbeRequest) -> Floats:
     return np.asarray(np.where(more, base + request.format.ulp(base), base))
 
 
+def _near_constant(request: ProbeRequest) -> Floats:
+    """Constants of a full significand, but for one element that is one ulp more."""
+    bits = 2.0 ** (request.format.precision - 1)
+    scale = min(1.0, request.format.largest / (4 * bits))
+    base = bits + 2.0 * request.draws.below(int(bits) // 2, PLACES, request.rows)[:, None] + 1.0
+    x = np.repeat(base, request.hidden, axis=1)
+    x[:, -1] += 1.0
+    return np.asarray(x * scale)
+
+
 def _special(value: float) -> Callable[[ProbeRequest], Floats]:
     """Ordinary rows, the second and the last with one special value, the last one's at its end."""
 
@@ -296,6 +306,8 @@ probes: Table[Probe] = Table(
         ),
         Probe("steps", "a one-pass variance: the mean is far larger than the spread", _steps,
               hidden=(3, 8, 64, 769)),
+        Probe("near-constant", "a one-pass variance: it is negative", _near_constant, rows=8,
+              hidden=(8, 64, 769)),
         Probe("nan", "a NaN that is lost, or spreads to other rows", _special(math.nan)),
         Probe("infinity", "an infinity that spreads to other rows", _special(math.inf)),
         Probe("minus-infinity", "an infinity that spreads to other rows", _special(-math.inf),
