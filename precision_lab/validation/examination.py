@@ -197,8 +197,9 @@ def examine(
     names = [require] if isinstance(require, str) else require
     required = [properties.find(one).name for one in names]
     against = standard(claim, plan, bits=bits)
-    session = Session(claim, execute, against, calls)
+    session = Session(claim, execute, against, list(calls))
     session.run()
+    calls = session.calls
     failures, unsupported = session.conclude()
     sound = against if isinstance(against, Sound) else None
     judged = session.judged > 0
@@ -252,5 +253,6 @@ def examine(
         errors=spreads(session.errors),
         calls=session.judged,
         outputs=session.outputs,
+        unjudged=session.unjudged,
         tried=session.tried,
     )
