@@ -8,7 +8,7 @@ hardware), two products and a subtraction. A LayerNorm's mean errs by e = γ(n +
 the row's sum and mean are exact in every order; Σd = 0 makes that count in second order in ms, and
 in first order in x − m. Welford's running means err in any case, and k = n there, or
 four times the elements after leading zeros and 16 more for the merging of lanes, where that is
-less; m enters each of its updates: n·u·|m|·√ms/(2(ms + eps)) more. Where subnormals are
+less and no less than k before; m enters each of its updates: n·u·|m|·√ms/(2(ms + eps)) more. Where subnormals are
 flushed, e is 4η more: of x, of the partial sums of a mean, of the mean, and of x in x − m.
 So A_n = |v|·δ + e·r + (1 + r)·η for the normalised value, and
 A = |g|·A_n + 2u(|v·g| + |b|) + (|g| + 1)·η for the output. Where r·g is below float32's normal
@@ -112,7 +112,7 @@ class Allowance:
             case "welford" | "shifted":
                 # Running means and sums stay 0 until the first element that is not, and each after
                 # it brings a few roundings of its own; merging lanes of them brings a few more.
-                return np.minimum(exact.n, 4 * (exact.span + 16))
+                return np.maximum(np.minimum(exact.n, 4 * (exact.span + 16)), exact.addends)
             case "running":
                 return np.maximum(3.0 * exact.n, exact.nonzero + 4 * exact.magnitudes)
             case "scaled":
