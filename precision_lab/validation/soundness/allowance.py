@@ -8,8 +8,9 @@ hardware), two products and a subtraction. A LayerNorm's mean errs by e = γ(n +
 the row's sum and mean are exact in every order; Σd = 0 makes that count in second order in ms, and
 in first order in x − m. Welford's running means err in any case, and k = n there, or
 four times the elements after leading zeros and 16 more for the merging of lanes, where that is
-less and no less than k before; m enters each of its updates: n·u·|m|·√ms/(2(ms + eps)) more. Where subnormals are
-flushed, e is 4η more: of x, of the partial sums of a mean, of the mean, and of x in x − m.
+less and no less than k before; m enters each of its updates: n·u·|m|·√ms/(2(ms + eps)) more. Where
+subnormals are flushed, e is 4η more: of x, of the partial sums of a mean, of the mean, and of x in
+x − m.
 So A_n = |v|·δ + e·r + (1 + r)·η for the normalised value, and
 A = |g|·A_n + 2u(|v·g| + |b|) + (|g| + 1)·η for the output. Where r·g is below float32's normal
 numbers, a gain folded into r makes it lose η, and so the output (|x| + |m|)·η.
