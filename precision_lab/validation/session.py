@@ -16,6 +16,7 @@ from precision_lab.validation.probe_table import probes
 from precision_lab.validation.refusals import unsupported
 from precision_lab.validation.shrinking import shrink
 from precision_lab.validation.standards import Sound
+from precision_lab.validation.verdict import Tried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -88,6 +89,19 @@ class Session:
     def outputs(self) -> int:
         """Outputs that were judged."""
         return sum(outcome.y.size for outcome in self.outcomes if outcome.y is not None)
+
+    @property
+    def tried(self) -> Tried:
+        """Sizes, rows and eps of the calls that were judged."""
+        calls = [
+            call for call, outcome in zip(self.calls, self.outcomes, strict=True)
+            if outcome.y is not None
+        ]  # fmt: skip
+        return Tried(
+            tuple(sorted({call.hidden for call in calls})),
+            tuple(sorted({call.rows for call in calls})),
+            tuple(sorted({call.inputs.eps for call in calls})),
+        )
 
     @property
     def _without_rows(self) -> bool:

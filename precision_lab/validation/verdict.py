@@ -64,6 +64,23 @@ class Property:
     figures: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What a run tried: hidden sizes, numbers of rows, eps; each once, the smallest first."""
+
+    hidden: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    eps: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        hidden, rows = (
+            f"{few[0]:,}" if len(few) == 1 else f"{few[0]:,} to {few[-1]:,} ({len(few)} {what})"
+            for few, what in ((self.hidden, "sizes"), (self.rows, "numbers"))
+        )
+        eps = ", ".join(f"{value:g}" for value in self.eps)
+        return f"hidden {hidden}; rows {rows}; eps {eps}; no others"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verdict:
     """Whether a kernel is right, and why.
@@ -99,6 +116,8 @@ class Verdict:
         Signed errors by probe.
     calls, outputs
         How many were judged.
+    tried
+        Sizes, rows and eps of the calls that were answered.
     """
 
     kernel: str
@@ -116,6 +135,7 @@ class Verdict:
     errors: tuple[Spread, ...] = ()
     calls: int = 0
     outputs: int = 0
+    tried: Tried = Tried()
 
     @property
     def passed(self) -> bool:
@@ -150,6 +170,8 @@ class Verdict:
             lines.append(f"  diagnosis: {self.diagnosis}")
         if errors := self._detectable_errors():
             lines.append(f"  seen would have been: {errors}")
+        if self.tried.hidden:
+            lines.append(f"  tried: {self.tried}")
         lines += [f"  not supported: {limit}" for limit in self.unsupported]
         lines += [f"  {name}: {one.sentence}" for name, one in self.properties.items()]
         lines += [f"  note: {note}" for note in self.notes]
@@ -177,6 +199,7 @@ class Verdict:
             "fault": self.fault,
             "calls": self.calls,
             "outputs": self.outputs,
+            "tried": self.tried,
             "failures": [failure.to_dict() for failure in self.failures],
             "unsupported": self.unsupported,
             "properties": {
