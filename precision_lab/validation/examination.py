@@ -199,6 +199,7 @@ def examine(
     against = standard(claim, plan, bits=bits)
     session = Session(claim, execute, against, calls)
     session.run()
+    calls = session.calls
     failures, unsupported = session.conclude()
     sound = against if isinstance(against, Sound) else None
     judged = session.judged > 0

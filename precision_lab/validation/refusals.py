@@ -62,6 +62,33 @@ def unsupported(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> tuple[lis
     return limits, covered & refused
 
 
+def without_refused(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[Call]:
+    """Refused calls again, without the weight or bias that no call was answered with.
+
+    A norm may have neither: then its rows are judged all the same, each once.
+
+    Parameters
+    ----------
+    calls, outcomes
+        A run, call by call.
+    """
+    refused = [call for call, one in zip(calls, outcomes, strict=True) if one.refused]
+    answered = [call for call, one in zip(calls, outcomes, strict=True) if one.bits is not None]
+    again: dict[tuple[str, float, bytes], Call] = {}
+    lacking = [
+        name for name in ("weight", "bias")
+        if not any(getattr(call.inputs, name) is not None for call in answered)
+    ]  # fmt: skip
+    for call in refused:
+        names = [name for name in lacking if getattr(call.inputs, name) is not None]
+        if names:
+            fewer = call.without(names)
+            weight, x = fewer.inputs.weight, fewer.inputs.x
+            bits = x.tobytes() + (b"" if weight is None else weight.tobytes())
+            again.setdefault((call.probe, call.inputs.eps, bits), fewer)
+    return list(again.values())
+
+
 def _by_value(calls: Sequence[Call], trait: Callable[[Call], float]) -> dict[float, set[int]]:
     numbers: dict[float, set[int]] = {}
     for i, call in enumerate(calls):
