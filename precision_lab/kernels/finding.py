@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError, check_name
 from precision_lab.kernels.declared import Adapted
+from precision_lab.kernels.fewer_arguments import with_all_arguments
 from precision_lab.kernels.kernel import (
     BRIDGES,
     DEVICES,
@@ -143,6 +144,7 @@ def _function_fields(
     if adapted is None:
         if module:
             raise InputError(f"{source} is no torch module: it has no part {module!r}")
+        function = with_all_arguments(function)
         check_callable(function, source)
         if framework == "numpy" and device != "cpu":
             raise InputError(

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 TRAITS: tuple[tuple[str, Callable[[Call], object]], ...] = (
     ("no rows", lambda call: call.rows == 0),
+    ("a weight", lambda call: call.inputs.weight is not None),
     # Before "no weight": where all calls without a weight have a bias, that is what is refused.
     ("a bias", lambda call: call.inputs.bias is not None),
     ("no weight", lambda call: call.inputs.weight is None),
-    ("a weight", lambda call: call.inputs.weight is not None),
     ("no bias", lambda call: call.inputs.bias is None),
 )
 """What calls may have in common, beside their sizes and eps."""
@@ -45,7 +45,7 @@ def unsupported(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> tuple[lis
     for name, trait in TRAITS:
         having = {i for i, call in enumerate(calls) if trait(call)}
         if always_refused(having):
-            limits.append(f"{name} ({_reason(outcomes, having)})")
+            limits.append(f"{name} ({_reason(outcomes, having - covered)})")
             covered |= having
     sizes = _by_value(calls, lambda call: call.hidden)
     lost = {size: having for size, having in sizes.items() if always_refused(having - covered)}
