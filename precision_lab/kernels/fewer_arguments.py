@@ -38,7 +38,7 @@ def with_all_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(x, *(named[role] for role in roles))
 
     # Its own signature, not that of the function that it wraps.
-    del kernel.__wrapped__  # type: ignore[attr-defined]
+    del kernel.__wrapped__
     return kernel
 
 
