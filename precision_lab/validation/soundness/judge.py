@@ -131,16 +131,14 @@ class Judgement:
                 exact = explained if kept == hypothesis else self._meets(
                     source, self.allowed(kept), hypothesis
                 )  # fmt: skip
-                right = self._as_past_range(exact, flushes=hypothesis.flushes)
-                explained = np.where(past, right, explained)
+                explained = np.where(past, self._as_past_range(exact), explained)
             return np.where(self.exact.ordinary, ~explained, self._wrong_special())
 
-    def _as_past_range(self, exact: Mask, *, flushes: bool) -> Mask:
+    def _as_past_range(self, exact: Mask) -> Mask:
         """What float32 gives for a row whose sum overflows, subnormals not counted as flushed.
 
         All of it is exact, by a scaled or wider statistic; or zeros and the bias, as of a root of
-        0; in either case beside NaN and infinities, as of an infinite mean. Where subnormals are
-        flushed, the root times a gain may be 0 for some of its elements.
+        0; in either case beside NaN and infinities, as of an infinite mean.
         """
         rest = np.zeros((1, 1)) if self.exact.bias is None else self.exact.bias
         rest = self.cast.format.round(rest, overflow=self.cast.overflow)
@@ -151,7 +149,7 @@ class Judgement:
         exact = exact | odd
         known = exact | zero
         mixed = known.all(-1, keepdims=True) & ~zero.all(-1, keepdims=True)
-        return np.where(mixed & (not flushes), exact, known)
+        return np.where(mixed, exact, known)
 
     def allowed(self, hypothesis: Hypothesis) -> Allowance:
         """The bounds of a hypothesis."""
