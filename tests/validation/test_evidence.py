@@ -88,7 +88,7 @@ def test_rows_past_the_range_may_be_0_or_exact_and_are_not_counted(kernel, forma
 def test_rows_past_the_range_are_not_free(change, format):
     """What no float32 kernel gives is a fault there too."""
     verdict = validate(replaced(change), format=format, **BEYOND)
-    assert {one.probe for one in verdict.failures} == {"near-largest"}
+    assert "near-largest" in {one.probe for one in verdict.failures}
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
