@@ -24,10 +24,10 @@ from precision_lab.kernels.kernel import (
     check_callable,
     check_choice,
 )
+from precision_lab.kernels.layouts import in_any_layout
 from precision_lab.kernels.onnx import kernels as onnx_kernels
 from precision_lab.kernels.torch import modules as torch_modules
 from precision_lab.kernels.torch import tensors as bridge
-from precision_lab.kernels.torch.layouts import in_any_layout
 from precision_lab.norm import norms
 from precision_lab.plan import emulate, plans
 from precision_lab.processes import digest, load
