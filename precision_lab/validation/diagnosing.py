@@ -63,10 +63,12 @@ def nearest_plans(
         The run, whose outcomes show what it takes.
     """
     answered: list[KernelAnswer] = []
-    biased = not claim.norm.centred or any(
-        call.inputs.bias is not None and outcome.y is not None
+    taken = {
+        name
         for call, outcome in zip(calls, outcomes, strict=True)
-    )
+        for name in ("weight", "bias")
+        if outcome.y is not None and getattr(call.inputs, name) is not None
+    }
     for sizes in (_sizes(calls, outcomes), _answered_sizes(calls, outcomes)):
         for inputs in make_queries(
             claim.norm,
@@ -75,7 +77,8 @@ def nearest_plans(
             sizes=sizes,
             eps=claim.eps[:2],
             weight_offset=claim.weight_offset,
-            biased=biased,
+            biased="bias" in taken,
+            weighted="weight" in taken,
         ):
             y = execute(inputs).y
             if y is not None:

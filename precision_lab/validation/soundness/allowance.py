@@ -63,6 +63,11 @@ NORMAL = 2.0**-126 * (1 + 2.0**-16)
 LARGEST = 2.0**128 * (1 - 2.0**-25)
 """From here on a float32 sum overflows."""
 
+COARSEST = 2.0**-3
+"""Half an ulp of float8_e5m2, the coarsest format of activations, relative. Where the bound of a
+row's root is wider, or that of its mean in units of a normalised row, it admits more than any cast
+explains, and outputs within it are no evidence."""
+
 STATISTICS = ("direct", "scaled", "running", "welford", "shifted")
 """Kinds of statistic; of those that a norm has, each bound is within the next."""
 
@@ -159,6 +164,8 @@ class Allowance:
             if self._kind == "shifted":
                 shift = 2 * UNIT * exact.largest
                 error = error + shift * np.sqrt(exact.square) / radicand
+            # Of rows past float32's range the root itself may be subnormal.
+            error = error + np.where(exact.root < 2 * FLUSHED, GRADUAL / exact.root, 0.0)
         return np.where(np.isfinite(error), error, np.inf)
 
     @cached_property
@@ -198,13 +205,25 @@ class Allowance:
         return np.where(subnormal, lost, 0.0)
 
     @cached_property
+    def past_range(self) -> Mask:
+        """[rows, 1]: rows of numbers whose sum, or sum of squares, float32 cannot hold."""
+        exact = self.exact
+        past = exact.total >= LARGEST
+        if exact.inputs.norm.centred:
+            past |= exact.size * exact.n >= LARGEST
+            past |= np.abs(exact.deviations).max(-1, keepdims=True, initial=0.0) >= LARGEST
+        return exact.finite & past
+
+    @cached_property
     def judged(self) -> Mask:
         """[rows, 1]: rows that float32 statistics can hold: no NaN and no infinity enters them."""
-        exact = self.exact
         with np.errstate(divide="ignore", invalid="ignore"):
-            within = GRADUAL / exact.radicand <= UNIT
-        within &= exact.finite & (exact.total < LARGEST)
-        if exact.inputs.norm.centred:
-            within &= exact.size * exact.n < LARGEST
-            within &= np.abs(exact.deviations).max(-1, keepdims=True, initial=0.0) < LARGEST
-        return within
+            within = GRADUAL / self.exact.radicand <= UNIT
+        return within & self.exact.finite & ~self.past_range
+
+    @cached_property
+    def coarse(self) -> Mask:
+        """[rows, 1]: judged rows whose bound is past `COARSEST`."""
+        with np.errstate(invalid="ignore"):
+            mean = self.mean_error * self.exact.root
+        return self.judged & ((self.root_error > COARSEST) | (mean > COARSEST))
