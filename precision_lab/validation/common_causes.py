@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from precision_lab.validation.calls import Call
 
-SIZES = 3
-"""Hidden sizes, or counts of rows, that must be right and that must be wrong for a threshold."""
-
 ORDINARY = ("normal", "sparse", "gain", "every-kind", "many-rows")
 """Probes with ordinary rows, beside those of so many rows."""
 
@@ -48,9 +45,16 @@ class Cause:
 def common_cause(
     calls: Sequence[Call], judged: Collection[int], wrong: Collection[int]
 ) -> Cause | None:
-    """The simplest property that separates wrong calls from right ones; None where none does.
+    """The simplest property that separates wrong calls from right ones; None where none does."""
+    return next(common_causes(calls, judged, wrong), None)
 
-    It must hold for every wrong call, whatever its probe. Of right calls those count which show
+
+def common_causes(
+    calls: Sequence[Call], judged: Collection[int], wrong: Collection[int]
+) -> Iterator[Cause]:
+    """Properties that separate wrong calls from right ones, the simplest first.
+
+    One must hold for every wrong call, whatever its probe. Of right calls those count which show
     most faults: of ordinary rows, with a gain that is not zero, and of probes that failed at all.
 
     Parameters
@@ -65,15 +69,14 @@ def common_cause(
     bad = [calls[i] for i in wrong]
     good = [calls[i] for i in judged if i not in wrong and shows_faults(calls[i])]
     if not any(shows_faults(one) for one in bad) or not good:
-        return None
+        return
     compared = [one for one in good if one.probe in failed or one.probe.startswith("rows-")]
     for rule in _rules(good, bad) if compared else ():
         hiding = {one.hidden for one in bad} if rule.sizes else set()
         # At a size where some call is wrong, others may hide it.
         right = all(rule.right(one) or one.hidden in hiding for one in compared)
         if right and not any(map(rule.right, bad)) and any(map(rule.right, compared)):
-            return rule
-    return None
+            yield rule
 
 
 def shows_faults(call: Call) -> bool:
@@ -111,31 +114,27 @@ def _rules(good: Sequence[Call], bad: Sequence[Call]) -> Iterator[Cause]:
             axis="hidden",
             step=step,
         )
-    if len(wrong) <= FEW and len(right) >= SIZES:
+    if len(wrong) <= FEW < len(right):
         yield Cause(
             f"wrong only where hidden is {', '.join(map(str, sorted(wrong)))}",
             lambda one: one.hidden not in wrong,
             axis="hidden",
             only=tuple(wrong),
         )
-    yield from _thresholds("hidden", right, wrong, SIZES)
-    yield from _thresholds("rows", {one.rows for one in good}, {one.rows for one in bad}, 1)
+    yield from _thresholds("hidden", right, wrong)
+    yield from _thresholds("rows", {one.rows for one in good}, {one.rows for one in bad})
 
 
 def _lacks(name: str, call: Call) -> bool:
     return getattr(call.inputs, name) is None
 
 
-def _thresholds(
-    axis: Literal["hidden", "rows"], good: set[int], bad: set[int], least: int
-) -> Iterator[Cause]:
+def _thresholds(axis: Literal["hidden", "rows"], good: set[int], bad: set[int]) -> Iterator[Cause]:
     """Up to a number, or from one on."""
     name = "hidden is" if axis == "hidden" else "rows are"
     low = {n for n in good if n < min(bad)}
     high = {n for n in good if n > max(bad)}
-    if len(bad) < least:
-        return
-    if len(low) >= least:
+    if low:
         last, first = max(low), min(bad)
         yield Cause(
             f"right where {name} {last} or fewer, wrong from {first} on",
@@ -143,7 +142,7 @@ def _thresholds(
             axis=axis,
             ends=(last, first),
         )
-    if len(high) >= least:
+    if high:
         start, end = min(high), max(bad)
         yield Cause(
             f"right where {name} {start} or more, wrong up to {end}",

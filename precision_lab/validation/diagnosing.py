@@ -13,8 +13,8 @@ from precision_lab.identification import (
     make_queries,
 )
 from precision_lab.kernels.running import Outcome
-from precision_lab.validation.common_causes import common_cause
-from precision_lab.validation.rule_trials import Trials, tried
+from precision_lab.validation.common_causes import common_causes
+from precision_lab.validation.rule_trials import Trials, tried_cause
 from precision_lab.validation.verdict import Diagnosis
 from precision_lab.validation.wrong_places import wrong_places
 
@@ -115,12 +115,13 @@ def diagnose_failure(
         return Diagnosis(None, sentence, sentence)
     judged = {i for i, outcome in enumerate(outcomes) if outcome.y is not None}
     trials = Trials(execute, session)
-    if places := wrong_places(trials):
-        known = diagnose(calls, outcomes)
-        on = f"; on short ordinary rows its outputs are those of {known.plan}" if known.plan else ""
-        return Diagnosis(None, f"{places}{on}", places)
-    cause = common_cause(calls, judged, wrong)
-    cause = None if cause is None else tried(cause, trials)
+    places = wrong_places(trials)
+    if any(places):
+        # Of many rows, some are wrong: they are no plan's.
+        plan = None if places.rows else diagnose(calls, outcomes).plan
+        on = f"; on short ordinary rows its outputs are those of {plan}" if plan else ""
+        return Diagnosis(None, f"{places}{on}", str(places))
+    cause = tried_cause(common_causes(calls, judged, wrong), trials)
     if cause is not None and cause.sizes:
         # As if it refused the others: the plan is looked for at sizes where it is right.
         more = [trial for trial in trials.made if trial.rejection is None]

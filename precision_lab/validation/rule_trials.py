@@ -146,54 +146,56 @@ class _Axis:
         """Whether each value was tried, and is right, or wrong."""
         return all(self.right(value) is right for value in values)
 
-    def list(self, run: Cause) -> Cause | None:
-        """The values themselves, where they follow no simple rule."""
-        right, wrong = self.found(good=True), self.found(good=False)
-        if not right and not wrong:
-            return untried(run)
-        if not right or not wrong:
-            return None
-        sentence = f"right at {self.name} {_listed(right)}, wrong at {_listed(wrong)}"
-        return dataclasses.replace(run, sentence=sentence, right=lambda one: _of(one, run) in right)
 
-
-def tried(cause: Cause, trials: Trials) -> Cause | None:
-    """The rule as it holds in further calls; None where these contradict it.
+def tried_cause(causes: Iterable[Cause], trials: Trials) -> Cause | None:
+    """What separates right calls from wrong ones, as it holds in further calls.
 
     A rule that separates the calls of a run may be too narrow: all right sizes may be multiples of
     1024 where multiples of 128 are right. The kernel is called at further values until the smallest
-    modulus, or both sides of a threshold, are right and wrong as the rule says; where no simple
-    rule holds, the values tried are listed.
+    modulus, or both sides of a threshold, are right and wrong as the rule says. Where no rule
+    holds, the values that were tried are listed; where nothing can be tried, the rule is one of the
+    calls made. None where further calls contradict it.
 
     Parameters
     ----------
-    cause
-        Of the calls of a run.
+    causes
+        Of the calls of a run, the simplest first.
     trials
         Makes further calls.
     """
-    if not cause.axis:
-        return cause
-    axis = _Axis(cause.axis, trials)
-    if cause.step:
-        return _multiples(cause, axis)
+    axes: dict[str, _Axis] = {}
+    first: dict[str, Cause] = {}
+    for cause in causes:
+        if not cause.axis:
+            return cause
+        axis = axes.setdefault(cause.axis, _Axis(cause.axis, trials))
+        first.setdefault(cause.axis, cause)
+        if (held := _held(cause, axis)) is not None:
+            return held
+    for name, cause in first.items():
+        right, wrong = axes[name].found(good=True), axes[name].found(good=False)
+        if not right and not wrong:
+            return dataclasses.replace(cause, sentence=f"in the calls made, {cause.sentence}")
+        if right and wrong:
+            sentence = f"right at {name} {_listed(right)}, wrong at {_listed(wrong)}"
+            return dataclasses.replace(cause, sentence=sentence, axis="")
+    return None
+
+
+def _held(cause: Cause, axis: _Axis) -> Cause | None:
+    """The rule as it holds in further calls; None where it does not."""
     if cause.axis == "eps":
         return _eps(cause, axis)
-    if cause.only:
-        return _only(cause, axis)
-    return _threshold(cause, axis)
-
-
-def untried(cause: Cause) -> Cause:
-    """The rule, of the calls made alone."""
-    return dataclasses.replace(cause, sentence=f"in the calls made, {cause.sentence}")
+    if cause.step:
+        return _multiples(cause, axis)
+    return _only(cause, axis) if cause.only else _threshold(cause, axis)
 
 
 def _multiples(cause: Cause, axis: _Axis) -> Cause | None:
     """The smallest modulus whose multiples are right, with its neighbours tried."""
     step = cause.step
     if not axis.all([step, 3 * step], right=True):
-        return axis.list(cause)
+        return None
     smaller = True
     while smaller:
         smaller = False
@@ -202,10 +204,10 @@ def _multiples(cause: Cause, axis: _Axis) -> Cause | None:
             if axis.all([step // prime * k for k in factors], right=True):
                 step, smaller = step // prime, True
                 break
-    beside = {size for k in (1, 2, 3, 5) for size in (k * step - 1, k * step + 1) if size % step}
-    beside |= {step + step // 2, 3 * step + step // 2} - {step, 3 * step}
-    if step == 1 or not axis.all(sorted(beside), right=False):
-        return axis.list(cause)
+    beside = {k * step + side for k in (1, 2, 3, 5) for side in (-1, 1)}
+    beside |= {k * step + step // 2 for k in (1, 3)}
+    if step < 2 or not axis.all(sorted(n for n in beside if n % step), right=False):
+        return None
     return dataclasses.replace(
         cause,
         sentence=f"right where hidden is a multiple of {step}, wrong elsewhere",
@@ -218,7 +220,7 @@ def _threshold(cause: Cause, axis: _Axis) -> Cause | None:
     """Both ends moved together until they are neighbours, and values beyond them tried."""
     good, bad = cause.ends
     if axis.right(good) is not True or axis.right(bad) is not False:
-        return axis.list(cause)
+        return None
     while abs(bad - good) > 1:
         middle = (good + bad) // 2
         answer = axis.right(middle)
@@ -229,28 +231,21 @@ def _threshold(cause: Cause, axis: _Axis) -> Cause | None:
     below, above = {max(1, low - 1), max(1, low // 2)}, {high + 1, high + high // 2 + 1}
     up = good < bad
     if not (axis.all(below, right=up) and axis.all(above, right=not up)):
-        return axis.list(cause)
+        return None
     name = "hidden is" if cause.axis == "hidden" else "rows are"
-    words = (
-        f"right where {name} {good} or fewer, wrong from {bad} on"
-        if up
-        else f"right where {name} {good} or more, wrong up to {bad}"
-    )
-    return dataclasses.replace(
-        cause,
-        sentence=words,
-        right=lambda one: _of(one, cause) <= good if up else _of(one, cause) >= good,
-        ends=(good, bad),
-    )
+    if up:
+        sentence = f"right where {name} {good} or fewer, wrong from {bad} on"
+        return dataclasses.replace(cause, sentence=sentence, right=lambda c: _of(c, cause) <= good)
+    sentence = f"right where {name} {good} or more, wrong up to {bad}"
+    return dataclasses.replace(cause, sentence=sentence, right=lambda c: _of(c, cause) >= good)
 
 
 def _only(cause: Cause, axis: _Axis) -> Cause | None:
     """A few wrong values, whose neighbours, halves and doubles are tried."""
     values = set(cause.only)
     beside = {n for v in values for n in (v - 1, v + 1, v // 2, 2 * v) if n > 0} - values
-    if axis.all(sorted(values), right=False) and axis.all(sorted(beside), right=True):
-        return cause
-    return axis.list(cause)
+    wrong = axis.all(sorted(values), right=False)
+    return cause if wrong and axis.all(sorted(beside), right=True) else None
 
 
 def _eps(cause: Cause, axis: _Axis) -> Cause | None:
@@ -259,16 +254,23 @@ def _eps(cause: Cause, axis: _Axis) -> Cause | None:
         axis.right(value)
     right, wrong = axis.found(good=True), axis.found(good=False)
     if not right or not wrong:
-        return axis.list(cause)
+        return None
     if right[-1] < wrong[0]:
-        words = f"right where eps is {right[-1]:g} or less, wrong from {wrong[0]:g} on"
-    elif wrong[-1] < right[0]:
-        words = f"right where eps is {right[0]:g} or more, wrong up to {wrong[-1]:g}"
-    elif len(right) == 1:
-        words = f"right where eps is {right[0]:g}, wrong at {_listed(wrong)}"
-    else:
-        return axis.list(cause)
-    return dataclasses.replace(cause, sentence=words, right=lambda one: one.inputs.eps in right)
+        return _cause(
+            cause, f"right where eps is {right[-1]:g} or less, wrong from {wrong[0]:g} on", right
+        )
+    if wrong[-1] < right[0]:
+        return _cause(
+            cause, f"right where eps is {right[0]:g} or more, wrong up to {wrong[-1]:g}", right
+        )
+    if len(right) == 1:
+        return _cause(cause, f"right where eps is {right[0]:g}, wrong at {_listed(wrong)}", right)
+    return None
+
+
+def _cause(cause: Cause, sentence: str, right: Sequence[float]) -> Cause:
+    """With these right values."""
+    return dataclasses.replace(cause, sentence=sentence, right=lambda c: _of(c, cause) in right)
 
 
 def _of(call: Call, cause: Cause) -> float:

@@ -47,8 +47,19 @@ class _Region(NamedTuple):
     """How many places it has, all calls together."""
 
 
-def wrong_places(trials: Trials) -> str:
-    """Where wrong outputs lie, in a phrase; "" where they lie anywhere.
+class Places(NamedTuple):
+    """Where all wrong outputs lie; "" where they lie in any column, or row."""
+
+    columns: str = ""
+    rows: str = ""
+
+    def __str__(self) -> str:
+        where = " and in ".join(filter(None, self))
+        return f"wrong outputs lie only in {where}" if where else ""
+
+
+def wrong_places(trials: Trials) -> Places:
+    """Where wrong outputs lie in a row and in a batch.
 
     Ordinary rows are called again, so that no row differs in kind from the next: what is reported
     holds in these calls, and no wrong column of the run itself lies elsewhere.
@@ -63,11 +74,11 @@ def wrong_places(trials: Trials) -> str:
     again = [(trial.call, trial.rejection) for trial in _ordinary(trials, [c for c, _ in bad])]
     seen = [(call, rejection) for call, rejection in again if rejection is not None]
     if not seen:
-        return ""
-    columns = _phrase("columns", _marks(seen, 1), _marks(bad, 1))
-    rows = _phrase("rows", _marks(seen, 0), [])
-    words = " and ".join(filter(None, (columns, rows)))
-    return f"wrong outputs lie only in {words}" if words else ""
+        return Places()
+    return Places(
+        _phrase("columns", _marks(seen, 1), _marks(bad, 1)),
+        _phrase("rows", _marks(seen, 0), []),
+    )
 
 
 def _ordinary(trials: Trials, bad: Sequence[Call]) -> Iterator[Trial]:
