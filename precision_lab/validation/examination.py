@@ -71,8 +71,8 @@ def validate(
     format, weight_format, output_format
         Of x, bfloat16 by default; of weight and bias, and of y, by default the same.
     eps
-        The values that it is tried with: 1e-6 and 1e-5 by default. What is fixed in the kernel and
-        declared by it comes before these defaults.
+        The values that it is tried with: 1e-6, 1e-5 and 1e-12 by default. What is fixed in the
+        kernel and declared by it comes before these defaults.
     weight_offset
         Added to the weight to give the gain: 1 for kernels that store g − 1. By default what the
         kernel declares, 0 for a function.
@@ -197,8 +197,9 @@ def examine(
     names = [require] if isinstance(require, str) else require
     required = [properties.find(one).name for one in names]
     against = standard(claim, plan, bits=bits)
-    session = Session(claim, execute, against, calls)
+    session = Session(claim, execute, against, list(calls))
     session.run()
+    calls = session.calls
     failures, unsupported = session.conclude()
     sound = against if isinstance(against, Sound) else None
     judged = session.judged > 0
@@ -252,4 +253,6 @@ def examine(
         errors=spreads(session.errors),
         calls=session.judged,
         outputs=session.outputs,
+        unjudged=session.unjudged,
+        tried=session.tried,
     )

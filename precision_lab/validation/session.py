@@ -4,27 +4,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.validation.beyond_range import wrong_beyond_range
+from precision_lab.validation.calls import Call
+from precision_lab.validation.elimination import Rejection
 from precision_lab.validation.failures import Failure, Wrong, value_text
 from precision_lab.validation.measuring import signed_errors
 from precision_lab.validation.probe_table import probes
 from precision_lab.validation.refusals import unsupported
 from precision_lab.validation.shrinking import shrink
 from precision_lab.validation.standards import Sound
+from precision_lab.validation.verdict import Tried
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from precision_lab.arithmetic import Floats
     from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.norm import Inputs
-    from precision_lab.validation.calls import Call
-    from precision_lab.validation.elimination import Rejection
     from precision_lab.validation.standards import OnePlan
 
 SHRUNK = 2
@@ -50,34 +52,76 @@ class Session:
     standard
         What its outputs are checked against.
     calls
-        The calls.
+        The calls. Those that are refused for their weight or bias are made without as well.
     """
 
     claim: Claim
     execute: Callable[[Inputs], Outcome]
     standard: Sound | OnePlan
-    calls: Sequence[Call]
+    calls: list[Call]
     outcomes: list[Outcome] = field(default_factory=list)
     rejected: dict[int, Rejection] = field(default_factory=dict)
     errors: list[tuple[str, Floats]] = field(default_factory=list)
     ordinary: list[tuple[Floats, Floats]] = field(default_factory=list)
     """Errors in ulp of ordinary rows, and the signs of the exact values."""
+    unjudged: int = 0
+    """Outputs of rows that no float32 statistic holds."""
+    beyond: set[int] = field(default_factory=set)
+    """Calls with such rows whose outputs no float32 computation gives."""
 
     def run(self) -> None:
         """Make all calls and judge them."""
-        for number, call in enumerate(self.calls):
-            outcome = self.execute(call.inputs)
-            self.outcomes.append(outcome)
-            if outcome.y is None:
+        for call in list(self.calls):
+            self._judge(call, self.execute(call.inputs))
+        refused = [
+            call for call, outcome in zip(self.calls, self.outcomes, strict=True) if outcome.refused
+        ]
+        for call in refused:
+            if answered := self._answer_without_affine(call):
+                self.calls.append(answered[0])
+                self._judge(*answered)
+
+    def _answer_without_affine(self, call: Call) -> tuple[Call, Outcome] | None:
+        """A refused call without bias, weight or both, and its outcome, where one is answered."""
+        x = call.inputs
+        for lacking in (("bias",), ("weight",), ("weight", "bias")):
+            if any(getattr(x, name) is None for name in lacking):
                 continue
-            rejection = self.standard.judge(call.inputs, outcome.y)
-            if rejection is not None:
-                self.rejected[number] = rejection
-            errors, signs = signed_errors(call.inputs, outcome.y, self.claim)
-            self.errors.append((call.probe, errors))
-            # A bias may cancel the value: an ulp of what is left is no measure.
-            if call.probe == "normal" and call.inputs.bias is None and errors.size:
-                self.ordinary.append((errors, signs))
+            gain = "none" if "weight" in lacking else call.gain
+            fewer = Call(
+                call.probe,
+                replace(
+                    x,
+                    weight=None if "weight" in lacking else x.weight,
+                    bias=None if "bias" in lacking else x.bias,
+                ),
+                gain,
+            )
+            outcome = self.execute(fewer.inputs)
+            if not outcome.refused:
+                return fewer, outcome
+        return None
+
+    def _judge(self, call: Call, outcome: Outcome) -> None:
+        """Judge a call that was made."""
+        number = len(self.outcomes)
+        self.outcomes.append(outcome)
+        if outcome.y is None:
+            return
+        rejection = self.standard.judge(call.inputs, outcome.y)
+        if isinstance(self.standard, Sound):
+            wrong, count = wrong_beyond_range(call.inputs, outcome.y, self.claim)
+            self.unjudged += count
+            if rejection is None and wrong.any():
+                rejection = Rejection(None, wrong, np.zeros(len(wrong), bool))
+                self.beyond.add(number)
+        if rejection is not None:
+            self.rejected[number] = rejection
+        errors, signs = signed_errors(call.inputs, outcome.y, self.claim)
+        self.errors.append((call.probe, errors))
+        # A bias may cancel the value: an ulp of what is left is no measure.
+        if call.probe == "normal" and call.inputs.bias is None and errors.size:
+            self.ordinary.append((errors, signs))
 
     @property
     def judged(self) -> int:
@@ -88,6 +132,19 @@ class Session:
     def outputs(self) -> int:
         """Outputs that were judged."""
         return sum(outcome.y.size for outcome in self.outcomes if outcome.y is not None)
+
+    @property
+    def tried(self) -> Tried:
+        """Sizes, rows and eps of the calls that were judged."""
+        calls = [
+            call for call, outcome in zip(self.calls, self.outcomes, strict=True)
+            if outcome.y is not None
+        ]  # fmt: skip
+        return Tried(
+            tuple(sorted({call.hidden for call in calls})),
+            tuple(sorted({call.rows for call in calls})),
+            tuple(sorted({call.inputs.eps for call in calls})),
+        )
 
     @property
     def _without_rows(self) -> bool:
@@ -102,7 +159,9 @@ class Session:
         if not isinstance(self.standard, Sound):
             return {number: [] for number in self.rejected}
         return {
-            number: self.standard.explaining(self.calls[number].inputs, y)
+            number: []
+            if number in self.beyond
+            else self.standard.explaining(self.calls[number].inputs, y)
             for number in self.rejected
             if (y := self.outcomes[number].y) is not None
         }

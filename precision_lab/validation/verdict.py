@@ -64,6 +64,23 @@ class Property:
     figures: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What a run tried: hidden sizes, numbers of rows, eps; each once, the smallest first."""
+
+    hidden: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    eps: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        hidden, rows = (
+            f"{few[0]:,}" if len(few) == 1 else f"{few[0]:,} to {few[-1]:,} ({len(few)} {what})"
+            for few, what in ((self.hidden, "sizes"), (self.rows, "numbers"))
+        )
+        eps = ", ".join(f"{value:g}" for value in self.eps)
+        return f"hidden {hidden}; rows {rows}; eps {eps}; no others"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verdict:
     """Whether a kernel is right, and why.
@@ -99,6 +116,11 @@ class Verdict:
         Signed errors by probe.
     calls, outputs
         How many were judged.
+    unjudged
+        How many of the outputs are of rows that no float32 statistic holds: those are asked only
+        for a value that some float32 computation gives.
+    tried
+        Sizes, rows and eps of the calls that were answered.
     """
 
     kernel: str
@@ -116,6 +138,8 @@ class Verdict:
     errors: tuple[Spread, ...] = ()
     calls: int = 0
     outputs: int = 0
+    unjudged: int = 0
+    tried: Tried = Tried()
 
     @property
     def passed(self) -> bool:
@@ -127,12 +151,15 @@ class Verdict:
         """The verdict in one sentence."""
         claim = self.claim
         what = f"{claim.norm.title} in {claim.output_format.name}"
+        if self.passed and self.outputs == self.unjudged > 0:
+            return f"{self.kernel} may be a sound {what}: none of its outputs could be judged."
         if self.passed:
             how = "" if self.schedule is None else f", {self.schedule}"
             how += ", with a note" if any(SHOWS in note for note in self.notes) else ""
             return (
                 f"{self.kernel} is a sound {what}{how}:"
-                f" all {self.outputs:,} outputs of {self.calls} calls are explained."
+                f" all {self.outputs - self.unjudged:,} outputs of {self.calls} calls are"
+                " explained."
             )
         if self.fault:
             return f"{self.kernel} is not a sound {what}: {self.fault}."
@@ -151,6 +178,13 @@ class Verdict:
         if errors := self._detectable_errors():
             root = "1/std" if self.claim.norm.centred else "1/rms"
             lines.append(f"  smallest detectable error in {root}: {errors}")
+        if self.tried.hidden:
+            lines.append(f"  tried: {self.tried}")
+        if self.unjudged:
+            lines.append(
+                f"  not judged: {self.unjudged:,} outputs of rows whose sum passes float32's range:"
+                " only checked for 0, the exact value, an infinity or NaN"
+            )
         lines += [f"  not supported: {limit}" for limit in self.unsupported]
         lines += [f"  {name}: {one.sentence}" for name, one in self.properties.items()]
         lines += [f"  note: {note}" for note in self.notes]
@@ -178,6 +212,8 @@ class Verdict:
             "fault": self.fault,
             "calls": self.calls,
             "outputs": self.outputs,
+            "unjudged": self.unjudged,
+            "tried": self.tried,
             "failures": [failure.to_dict() for failure in self.failures],
             "unsupported": self.unsupported,
             "properties": {
