@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +18,9 @@ ORDINARY = ("normal", "sparse", "gain", "every-kind", "many-rows")
 
 FEW = 2
 """Wrong sizes at most, where these are listed."""
+
+SUSPECTED = 3
+"""Probes whose calls are looked at by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +38,13 @@ class Cause:
     """Of a threshold: the last right value and the first wrong one."""
     only: tuple[int, ...] = ()
     """Wrong values, where these are few."""
+    suspected: bool = False
+    """Whether calls of the run contradict it, whose rows may hide the fault."""
 
     @property
     def sizes(self) -> bool:
         """Whether it is one of hidden sizes."""
         return self.axis == "hidden"
-
-
-def common_cause(
-    calls: Sequence[Call], judged: Collection[int], wrong: Collection[int]
-) -> Cause | None:
-    """The simplest property that separates wrong calls from right ones; None where none does."""
-    return next(common_causes(calls, judged, wrong), None)
 
 
 def common_causes(
@@ -77,6 +75,29 @@ def common_causes(
         right = all(rule.right(one) or one.hidden in hiding for one in compared)
         if right and not any(map(rule.right, bad)) and any(map(rule.right, compared)):
             yield rule
+
+
+def suspected_causes(
+    calls: Sequence[Call], judged: Collection[int], wrong: Collection[int]
+) -> Iterator[Cause]:
+    """Rules of hidden sizes that hold in the calls of one probe, and for every wrong call.
+
+    Where rows are long, or of kinds that hide a fault, other probes may be right at wrong sizes:
+    only further calls show whether such a rule holds.
+
+    Parameters
+    ----------
+    calls, judged, wrong
+        As for `common_causes`.
+    """
+    bad = [calls[i] for i in wrong]
+    good = [calls[i] for i in judged if i not in wrong and shows_faults(calls[i])]
+    sizes = {one.probe: {c.hidden for c in bad if c.probe == one.probe} for one in bad}
+    for probe in sorted(sizes, key=lambda name: -len(sizes[name]))[:SUSPECTED]:
+        some = [one for one in good if one.probe == probe]
+        for rule in _rules(some, [one for one in bad if one.probe == probe]) if some else ():
+            if rule.sizes and not any(map(rule.right, bad)) and any(map(rule.right, some)):
+                yield replace(rule, suspected=True)
 
 
 def shows_faults(call: Call) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from precision_lab.identification import (
@@ -13,7 +14,7 @@ from precision_lab.identification import (
     make_queries,
 )
 from precision_lab.kernels.running import Outcome
-from precision_lab.validation.common_causes import common_causes
+from precision_lab.validation.common_causes import common_causes, suspected_causes
 from precision_lab.validation.rule_trials import Trials, tried_cause
 from precision_lab.validation.verdict import Diagnosis
 from precision_lab.validation.wrong_places import wrong_places
@@ -121,7 +122,8 @@ def diagnose_failure(
         plan = None if places.rows else diagnose(calls, outcomes).plan
         on = f"; on short ordinary rows its outputs are those of {plan}" if plan else ""
         return Diagnosis(None, f"{places}{on}", str(places))
-    cause = tried_cause(common_causes(calls, judged, wrong), trials)
+    causes = common_causes(calls, judged, wrong), suspected_causes(calls, judged, wrong)
+    cause = tried_cause(chain(*causes), trials)
     if cause is not None and cause.sizes:
         # As if it refused the others: the plan is looked for at sizes where it is right.
         more = [trial for trial in trials.made if trial.rejection is None]

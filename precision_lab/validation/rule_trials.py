@@ -31,6 +31,9 @@ WORK = 1 << 21
 TEMPLATES = 2
 """Failing calls, of different probes, that are made again at another size."""
 
+MIXED = ("every-kind", "many-rows")
+"""Probes of rows of many kinds."""
+
 MULTIPLES = 3
 """Multiples of a number that must be right before it is a modulus."""
 
@@ -105,7 +108,11 @@ class Trials:
             if call.probe in probes and shows_faults(call):
                 # Of rows by themselves, any probe of ordinary rows does.
                 failing.setdefault("" if axis == "rows" else call.probe, []).append(call)
-        groups = sorted(failing.values(), key=lambda group: -len({one.hidden for one in group}))
+        # Rows of one kind before rows of many kinds: those are more, and take longer.
+        groups = sorted(
+            failing.values(),
+            key=lambda group: (group[0].probe in MIXED, -len({one.hidden for one in group})),
+        )
         return [min(group, key=lambda one: one.inputs.x.size) for group in groups[:TEMPLATES]]
 
 
@@ -174,7 +181,7 @@ def tried_cause(causes: Iterable[Cause], trials: Trials) -> Cause | None:
             return held
     for name, cause in first.items():
         right, wrong = axes[name].found(good=True), axes[name].found(good=False)
-        if not right and not wrong:
+        if not right and not wrong and not cause.suspected:
             return dataclasses.replace(cause, sentence=f"in the calls made, {cause.sentence}")
         if right and wrong:
             sentence = f"right at {name} {_listed(right)}, wrong at {_listed(wrong)}"
