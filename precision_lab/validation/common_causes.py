@@ -92,6 +92,8 @@ def suspected_causes(
     """
     bad = [calls[i] for i in wrong]
     good = [calls[i] for i in judged if i not in wrong and shows_faults(calls[i])]
+    # Of one element every output is alike: that it is right says nothing.
+    good = [one for one in good if one.hidden > 1]
     sizes = {one.probe: {c.hidden for c in bad if c.probe == one.probe} for one in bad}
     for probe in sorted(sizes, key=lambda name: -len(sizes[name]))[:SUSPECTED]:
         some = [one for one in good if one.probe == probe]

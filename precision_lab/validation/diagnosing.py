@@ -36,6 +36,9 @@ REPEATED = 2
 WRONG_THERE = Outcome(raised="NotImplementedError", message="its outputs are wrong there")
 """What stands for calls that say nothing of what a kernel does where it is right."""
 
+LONGEST = 512
+"""Elements of a row at most from which a plan is looked for where a kernel is right in part."""
+
 ELEMENTS = 2560
 """Of each call: rows are as many as that gives, and at least 8."""
 
@@ -126,12 +129,12 @@ def diagnose_failure(
     cause = tried_cause(chain(*causes), trials)
     if cause is not None and cause.sizes:
         # As if it refused the others: the plan is looked for at sizes where it is right.
-        more = [trial for trial in trials.made if trial.rejection is None]
+        more = [t for t in trials.made if t.rejection is None and t.call.hidden <= LONGEST]
         part = diagnose(
             [*calls, *(trial.call for trial in more)],
             [
                 *(
-                    outcome if cause.right(call) else WRONG_THERE
+                    outcome if cause.right(call) and call.hidden <= LONGEST else WRONG_THERE
                     for call, outcome in zip(calls, outcomes, strict=True)
                 ),
                 *(trial.outcome for trial in more),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +37,9 @@ MIXED = ("every-kind", "many-rows")
 
 MULTIPLES = 3
 """Multiples of a number that must be right before it is a modulus."""
+
+PATTERN = 3
+"""Right values, and wrong ones, from which on a list of them is no accident."""
 
 LISTED = 6
 """Values that are written out."""
@@ -99,6 +103,19 @@ class Trials:
         biased = call.inputs.bias is not None
         inputs = with_parameters(claim, x, call.gain, one, claim.seed, biased=biased)
         return Call(call.probe, inputs, call.gain)
+
+    def doubtful(self, cause: Cause) -> list[int]:
+        """Sizes at which all calls of the run are right, though a suspected rule says otherwise."""
+        if not cause.suspected:
+            return []
+        calls, session = self.session.calls, self.session
+        wrong = {calls[i].hidden for i in session.wrong}
+        right = Counter(
+            call.hidden
+            for call, outcome in zip(calls, session.outcomes, strict=True)
+            if outcome.y is not None and call.hidden not in wrong and not cause.right(call)
+        )
+        return [size for size, _ in right.most_common(LISTED) if size > 1]
 
     def templates(self, axis: str) -> list[Call]:
         """Failing calls of the probes that fail at most values; of each probe the smallest."""
@@ -176,14 +193,16 @@ def tried_cause(causes: Iterable[Cause], trials: Trials) -> Cause | None:
         if not cause.axis:
             return cause
         axis = axes.setdefault(cause.axis, _Axis(cause.axis, trials))
-        first.setdefault(cause.axis, cause)
-        if (held := _held(cause, axis)) is not None:
+        if not cause.suspected:
+            first.setdefault(cause.axis, cause)
+        held = _held(cause, axis)
+        if held is not None and axis.all(trials.doubtful(held), right=False):
             return held
     for name, cause in first.items():
         right, wrong = axes[name].found(good=True), axes[name].found(good=False)
-        if not right and not wrong and not cause.suspected:
+        if not right and not wrong:
             return dataclasses.replace(cause, sentence=f"in the calls made, {cause.sentence}")
-        if right and wrong:
+        if min(len(right), len(wrong)) >= PATTERN:
             sentence = f"right at {name} {_listed(right)}, wrong at {_listed(wrong)}"
             return dataclasses.replace(cause, sentence=sentence, axis="")
     return None
