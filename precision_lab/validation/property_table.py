@@ -263,7 +263,7 @@ def _kappa(bench: Bench) -> Property:
     if not len(bench.errors):
         return Property(None, "too few outputs")
     kappa = max(0.0, float(np.ceil(np.abs(bench.errors).max() - 0.5)))
-    sentence = f"ordinary outputs are within {kappa:g} values of the correctly rounded one"
+    sentence = f"largest distance from correct rounding: {kappa:g} ulp"
     return Property(kappa <= 1.0, sentence, {"kappa": kappa})
 
 

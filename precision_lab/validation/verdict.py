@@ -224,7 +224,8 @@ class Verdict:
         if self.diagnosis:
             lines.append(f"  diagnosis: {self.diagnosis}")
         if errors := self._detectable_errors():
-            lines.append(f"  seen would have been: {errors}")
+            root = "1/std" if self.claim.norm.centred else "1/rms"
+            lines.append(f"  smallest detectable error in {root}: {errors}")
         if self.tried.hidden:
             lines.append(f"  tried: {self.tried}")
         lines += self.unjudged.lines()
@@ -236,7 +237,7 @@ class Verdict:
     def _detectable_errors(self) -> str:
         chosen = [one for one in self.power if math.isfinite(one.root)]
         return "; ".join(
-            f"{one.root:.1e} of r at hidden {one.hidden}"
+            f"{100 * one.root:.2g} % at hidden {one.hidden}"
             for one in dict.fromkeys([*chosen[:1], *chosen[len(chosen) // 2 :][:1], *chosen[-1:]])
         )
 
