@@ -38,8 +38,8 @@ MIXED = ("every-kind", "many-rows")
 MULTIPLES = 3
 """Multiples of a number that must be right before it is a modulus."""
 
-PATTERN = 3
-"""Right values, and wrong ones, from which on a list of them is no accident."""
+PATTERN = 6
+"""Values that were tried, from which on a list of right and wrong ones says something."""
 
 LISTED = 6
 """Values that are written out."""
@@ -202,7 +202,7 @@ def tried_cause(causes: Iterable[Cause], trials: Trials) -> Cause | None:
         right, wrong = axes[name].found(good=True), axes[name].found(good=False)
         if not right and not wrong:
             return dataclasses.replace(cause, sentence=f"in the calls made, {cause.sentence}")
-        if min(len(right), len(wrong)) >= PATTERN:
+        if right and wrong and len(right) + len(wrong) >= PATTERN:
             sentence = f"right at {name} {_listed(right)}, wrong at {_listed(wrong)}"
             return dataclasses.replace(cause, sentence=sentence, axis="")
     return None
