@@ -197,7 +197,7 @@ def examine(
     names = [require] if isinstance(require, str) else require
     required = [properties.find(one).name for one in names]
     against = standard(claim, plan, bits=bits)
-    session = Session(claim, execute, against, calls)
+    session = Session(claim, execute, against, list(calls))
     session.run()
     calls = session.calls
     failures, unsupported = session.conclude()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Streams that no family uses.
 NUMBERS, SIGNS, PLACES, GAPS = range(32, 36)
 
-EVERY = (1, 2, 3, 7, 8, 33, 64, 127, 577, 769, 1024, 2048, 5120)
+EVERY = (1, 2, 3, 7, 8, 33, 64, 127, 577, 769, 1024, 2048, 4096, 5120)
 """Rows of these sizes by default."""
 
 LONG = 16385
@@ -271,6 +271,16 @@ def _steps(request: ProbeRequest) -> Floats:
     return np.asarray(np.where(more, base + request.format.ulp(base), base))
 
 
+def _near_constant(request: ProbeRequest) -> Floats:
+    """Constants of a full significand, but for one element that is one ulp more."""
+    bits = 2.0 ** (request.format.precision - 1)
+    scale = min(1.0, request.format.largest / (4 * bits))
+    base = bits + 2.0 * request.draws.below(int(bits) // 2, PLACES, request.rows)[:, None] + 1.0
+    x = np.repeat(base, request.hidden, axis=1)
+    x[:, -1] += 1.0
+    return np.asarray(x * scale)
+
+
 def _special(value: float) -> Callable[[ProbeRequest], Floats]:
     """Ordinary rows, the second and the last with one special value, the last one's at its end."""
 
@@ -313,6 +323,7 @@ probes: Table[Probe] = Table(
         Probe(
             "tail", "elements left out at the end, where a running mean hides them",
             _tail, hidden=(*EVERY[1:], LONG), rows=48, gains=("random", "wide"), centred=True,
+            mixes=False,
         ),
         Probe(
             "gain", "gain ignored, multiplied too early or in a narrow format",
@@ -358,6 +369,8 @@ probes: Table[Probe] = Table(
         ),
         Probe("steps", "a one-pass variance: the mean is far larger than the spread", _steps,
               hidden=(3, 8, 64, 769)),
+        Probe("near-constant", "a one-pass variance: it is negative", _near_constant, rows=8,
+              hidden=(8, 64, 769, 4096)),
         Probe("nan", "a NaN that is lost, or spreads to other rows", _special(math.nan),
               mixes=False),
         Probe("infinity", "an infinity that spreads to other rows", _special(math.inf),

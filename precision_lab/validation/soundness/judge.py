@@ -16,6 +16,7 @@ from precision_lab.validation.soundness.allowance import (
     STATISTICS,
     UNIT,
     Allowance,
+    statistics_of,
 )
 from precision_lab.validation.soundness.rounding_schedules import (
     Cast,
@@ -79,16 +80,15 @@ def hypotheses(*, centred: bool, bias: bool, casts: bool) -> Iterator[Hypothesis
     Parameters
     ----------
     centred
-        Whether the norm subtracts a mean: else the kinds of statistic are one.
+        Whether the norm subtracts a mean: its kinds of statistic are others.
     bias
         Whether a bias is given: else schedules that differ in its place are one.
     casts
         Whether the output is narrower than float32: else there is no early cast to tell.
     """
-    kinds = STATISTICS if centred else STATISTICS[:1]
     known = [row for row in schedules.values() if bias or not row.biased]
     for flushes in (False, True):
-        for kind in kinds:
+        for kind in statistics_of(centred=centred):
             for row in known if casts else known[:1]:
                 yield Hypothesis(kind, row, flushes)
 
@@ -128,6 +128,7 @@ class Judgement:
             explained |= ~allowed.judged & self.exact.finite & ~past
             if past.any():
                 kept = dataclasses.replace(hypothesis, flushes=False)
+                source = self._source_of_outputs(hypothesis)
                 exact = explained if kept == hypothesis else self._meets(
                     source, self.allowed(kept), hypothesis
                 )  # fmt: skip
@@ -256,20 +257,16 @@ class Judgement:
         exact, unit = self.exact, 4 * UNIT
         source = self._source_of_outputs(hypothesis)
         size = np.abs(exact.normalised[0]) + allowed.normalised
-        lost = (1 + exact.root) * hypothesis.tiny
+        lost = allowed.lost
         if not hypothesis.schedule.early:
             gain = np.abs(exact.gain)
             bias = 0.0 if exact.bias is None else np.abs(exact.bias)
-            reach = unit * (size * gain + bias) + (gain * (1 + exact.root) + 1) * hypothesis.tiny
+            reach = unit * (size * gain + bias) + gain * allowed.lost + hypothesis.tiny
             reach = reach + allowed.folded
             moved = source.less(exact.bias)
             source = ValueRange(moved.low - reach, moved.high + reach).over(exact.gain)
             lost = lost * 0.0
-        # Of scale-and-shift: x·r and m·r are rounded on their own, and have x's own size.
-        shifted: Floats | float = 0.0
-        if hypothesis.statistic == "welford" and exact.inputs.norm.centred:
-            shifted = unit * np.abs(exact.x) * exact.root
-        reach = unit * size + lost + shifted
+        reach = unit * size + lost + unit * allowed.shifted * exact.root
         return ValueRange(source.low - reach, source.high + reach)
 
     # What would have been right -------------------------------------------------------------------
