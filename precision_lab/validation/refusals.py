@@ -65,7 +65,7 @@ def unsupported(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> tuple[lis
 def without_refused(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[Call]:
     """Refused calls again, without the weight or bias that no call was answered with.
 
-    A norm may have neither: then its rows are judged all the same, each once.
+    A norm may have neither: then its rows are judged all the same.
 
     Parameters
     ----------
@@ -74,19 +74,15 @@ def without_refused(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[
     """
     refused = [call for call, one in zip(calls, outcomes, strict=True) if one.refused]
     answered = [call for call, one in zip(calls, outcomes, strict=True) if one.bits is not None]
-    again: dict[tuple[str, float, bytes], Call] = {}
     lacking = [
         name for name in ("weight", "bias")
         if not any(getattr(call.inputs, name) is not None for call in answered)
     ]  # fmt: skip
-    for call in refused:
-        names = [name for name in lacking if getattr(call.inputs, name) is not None]
-        if names:
-            fewer = call.without(names)
-            weight, x = fewer.inputs.weight, fewer.inputs.x
-            bits = x.tobytes() + (b"" if weight is None else weight.tobytes())
-            again.setdefault((call.probe, call.inputs.eps, bits), fewer)
-    return list(again.values())
+    absent = (
+        (call, [name for name in lacking if getattr(call.inputs, name) is not None])
+        for call in refused
+    )
+    return [call.without(names) for call, names in absent if names]
 
 
 def _by_value(calls: Sequence[Call], trait: Callable[[Call], float]) -> dict[float, set[int]]:

@@ -128,6 +128,7 @@ class Judgement:
             explained |= ~allowed.judged & self.exact.finite & ~past
             if past.any():
                 kept = dataclasses.replace(hypothesis, flushes=False)
+                source = self._source_of_outputs(hypothesis)
                 exact = explained if kept == hypothesis else self._meets(
                     source, self.allowed(kept), hypothesis
                 )  # fmt: skip
