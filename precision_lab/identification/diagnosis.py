@@ -70,6 +70,9 @@ def faults(
         name = format if format_name == "input" else format_name
         if formats[name].precision < formats["float32"].precision:
             phrases.append(phrase.format(name))
+    kind, _, accumulator = plan.order.partition(":")
+    if kind == "accumulator":
+        phrases.append(f"sums are accumulated in {accumulator}")
     if plan.gain not in ("ignored", "one_plus" if weight_offset == 1 else "plain"):
         pair = ("1 + g", "g") if plan.gain == "one_plus" else ("g", "1 + g")
         phrases.append("{} is multiplied, not {}".format(*pair))
