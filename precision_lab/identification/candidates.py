@@ -146,7 +146,7 @@ def steps_from(plan: Plan) -> Iterator[tuple[str, str]]:
     values: dict[str, tuple[str, ...]] = {
         **CHOICES,
         **dict.fromkeys(FORMAT_SWITCHES, (SINGLE, LOW, DOUBLE, "float16")),
-        "order": ORDERS,
+        "order": LOW_ORDERS if plan.sum_format == LOW else ORDERS,
         "cast": ("early", "late"),
         "output_format": (),
         # Questions hold no numbers that could tell whether subnormals are flushed.

@@ -114,8 +114,8 @@ def accumulator(target: Format) -> Order:
 class Orders(Table[Order]):
     """The table of orders; names with other parameters than a row's make a new order.
 
-    ``blocked:B``, ``lanes:WxV``, ``wider:FORMAT`` and ``accumulator:FORMAT`` are found for every B, W,
-    V >= 1 and format.
+    ``blocked:B``, ``lanes:WxV``, ``wider:FORMAT`` and ``accumulator:FORMAT`` are found for every
+    B, W, V >= 1 and format.
     """
 
     def __getitem__(self, name: str) -> Order:
