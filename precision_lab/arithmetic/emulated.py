@@ -125,6 +125,10 @@ class Emulated:
             )
         return widened
 
+    def in_format(self, target: Format) -> Emulated:
+        """This arithmetic in another format."""
+        return dataclasses.replace(self, format=target)
+
     def cast(self, values: ArrayLike) -> Values:
         """The values rounded to the format."""
         array = np.asarray(values)
