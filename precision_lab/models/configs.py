@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError, the_nearest
 from precision_lab.files import check_path, prefix_path, read_object
+from precision_lab.models.parts import NormPart, Unjudged
 from precision_lab.models.types import COMPOSITE, ModelType, model_types
 from precision_lab.norm import norms
 from precision_lab.numbers import formats
@@ -83,6 +84,11 @@ class ModelConfig:
         What the model adds to its weights.
     base
         The name that the config itself gives its model, "" where it gives none.
+    parts, unjudged
+        All its norms, those of the main (text) part first: eps, width … above are of the first; and
+        norms that no eps is judged for.
+    notes
+        Sentences that an answer must repeat, such as that the model type is unknown.
     """
 
     path: Path
@@ -99,6 +105,9 @@ class ModelConfig:
     weight_offset: float = 0.0
     base: str = ""
     unknown_dtype: str = ""
+    parts: tuple[NormPart, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
