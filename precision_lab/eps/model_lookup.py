@@ -17,10 +17,12 @@ from precision_lab.inputs import Capture, CaptureFile, PackagedCapture, capture_
 from precision_lab.models import (
     KnownModel,
     ModelConfig,
+    has_known_suffix,
     known_models,
     model_types,
     read_gains,
     read_model_config,
+    refuse_address,
 )
 from precision_lab.norm import Norm, check_eps, norms
 from precision_lab.numbers import format_of
@@ -183,7 +185,11 @@ def _from_name(name: str, norm: Norm | str | None) -> ModelNorms:
     there = os.path.exists(name)  # noqa: PTH110 - a name may be too long for a path
     if there and path.suffix.lower() == ".safetensors" and path.is_file():
         return _from_capture(capture_file(path).load())
-    if there or path.suffix.lower() in (".json", ".safetensors") or name.endswith(os.sep):
+    if not there:
+        refuse_address(name)
+    if there or has_known_suffix(name) or path.suffix.lower() in (".json", ".safetensors") or (
+        name.endswith(os.sep)
+    ):  # fmt: skip
         return _from_config(_read_config(path, norm))
     if name in captures:
         return _from_capture(captures[name].load())
@@ -226,7 +232,7 @@ def _known_facts(known: KnownModel | None) -> dict[str, Any]:
 def _from_config(config: ModelConfig) -> ModelNorms:
     known = next((known_models[name] for name in (config.model, config.base)
                   if name and name in known_models), None)  # fmt: skip
-    gains = read_gains(config.path.parent)
+    gains = read_gains(config.path.parent) if config.gains is None else config.gains
     lengths = {len(weight) for weight, _ in gains.values()}
     if lengths and config.hidden_size not in lengths:
         name, (weight, _) = next(iter(gains.items()))

@@ -7,6 +7,7 @@ It must not know which eps is right.
 from __future__ import annotations
 
 from precision_lab.models.configs import ModelConfig, read_model_config
+from precision_lab.models.file_types import has_known_suffix, refuse_address
 from precision_lab.models.gains import read_gains
 from precision_lab.models.parts import NormPart, Unjudged
 from precision_lab.models.released import KnownModel, known_models
@@ -17,8 +18,10 @@ __all__ = [
     "ModelConfig",
     "NormPart",
     "Unjudged",
+    "has_known_suffix",
     "known_models",
     "model_types",
     "read_gains",
     "read_model_config",
+    "refuse_address",
 ]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EPS_KEYS", "SIZE_KEYS", "TEXT_KEYS", "ModelConfig", "read_model_config"]
 
+    from precision_lab.models.gains import Gains
+
 CONFIG = "config.json"
 CONFIG_LIMIT = 2**22
 """Bytes of the largest config that is read; those of real models have a few thousand."""
@@ -71,6 +73,9 @@ class ModelConfig:
         norms that no eps is judged for.
     notes
         Sentences that an answer must repeat, such as that the model type is unknown.
+    gains
+        Weight and bias (None where there is none) by the norm's name, where the file itself holds
+        them; None where they may lie in safetensors beside it.
     """
 
     path: Path
@@ -90,6 +95,7 @@ class ModelConfig:
     parts: tuple[NormPart, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
     notes: tuple[str, ...] = ()
+    gains: Gains | None = None
 
 
 def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConfig:
@@ -103,7 +109,11 @@ def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConf
         If the file can't be read, is not a config, names no norm that is judged or several eps of
         one norm that disagree, or if eps is no finite number from 0 to 1. An eps of 0 is read.
     """
+    from precision_lab.models.file_types import read_by_type
+
     path = _file(Path(path))
+    if (config := read_by_type(path)) is not None:
+        return config
     found = read_object(path, limit=CONFIG_LIMIT)
     with prefix_path(path):
         return _config(path, found, norm)
