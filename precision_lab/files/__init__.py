@@ -6,7 +6,7 @@ It must not know what a norm or a plan is.
 
 from __future__ import annotations
 
-from precision_lab.files.numbers import number
+from precision_lab.files.numbers import number, refuse_vanishing
 from precision_lab.files.reading import check_path, prefix_path, read_object
 from precision_lab.files.safetensors import (
     DTYPES,
@@ -28,6 +28,7 @@ __all__ = [
     "read_chosen",
     "read_object",
     "read_safetensors",
+    "refuse_vanishing",
     "replace_file",
     "write_safetensors",
 ]
