@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,9 @@ from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
     from precision_lab.eps import EpsComparison
+
+NUMBER = re.compile(r"[+-]?(0x)?[0-9.][0-9a-f.]*([ep][+-]?[0-9]+)?", re.IGNORECASE)
+"""An eps in the place of a second model, not a name such as 1b.json."""
 
 HELP = """\
 Say which eps is safe for MODEL in the format and the plan that it will run in, and why.
@@ -39,7 +43,7 @@ where eps was not kept."""
 @click.option("--eps", metavar="NUMBER", help="Instead of the model's own.")
 @click.option("--activations", metavar="FILE", help="A capture: its rows are the evidence.")
 @click.option(
-    "--rms", nargs=2, metavar="LOW HIGH", help="Without rows, those of this rms: 0.1 to 100."
+    "--rms", nargs=2, metavar="LOW HIGH", help="Without rows, those of this RMS: 0.01 to 100."
 )
 @click.option("--new", is_flag=True, help="A new design: eps is free, not part of the function.")
 @click.option(
@@ -114,9 +118,9 @@ def compare(first: str, second: str, **options: Any) -> EpsComparison:
     from precision_lab.eps import compare_eps
     from precision_lab.files import number
 
-    try:
+    if NUMBER.fullmatch(second):
         models = [*find_models(first), number(second)]
-    except InputError:
+    else:
         models = find_models(first, second)
     return compare_eps(*models, **options)
 

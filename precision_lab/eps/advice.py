@@ -31,6 +31,9 @@ USUAL = 1e-5
 NEAR = 2.0
 """A recommended decimal is no farther from the nearest eps without harm than by this factor."""
 
+NEGLIGIBLE = 1e-30
+"""An eps below this is spoken of as 0."""
+
 BREAKS = {
     "departs": "outputs depart from the configured function by more than half an ulp",
     "vanishes": "eps becomes 0",
@@ -141,11 +144,14 @@ class EpsAdvice:
         what = self.model or f"{self.norm} norm of {self.hidden_size}"
         lines = [f"{self.verdict}: {self.reason}", f"{what} in {self.format}, plan {self.plan}"]
         if self.interval is None:
-            lines.append("no eps is without harm")
+            lines.append("safe on these rows: no eps")
         else:
+            lo, hi = self.interval
+            least = f"from {lo:.6g} (below: {BREAKS[self.lo_breaks]})"
+            if lo < NEGLIGIBLE:
+                least = "above 0" if lo else "from 0"
             lines.append(
-                f"without harm: {self.interval[0]:.6g} (below: {BREAKS[self.lo_breaks]}) to "
-                f"{self.interval[1]:.6g} (above: {BREAKS[self.hi_breaks]})"
+                f"safe on these rows: any eps {least} to {hi:.6g} (above: {BREAKS[self.hi_breaks]})"
             )
         if self.recommended is not None:
             rounded = (
@@ -154,16 +160,14 @@ class EpsAdvice:
             lines.append(f"recommended: {self.recommended:.6g}{rounded}")
         lines += _describe_near_zero(self.layers)
         lines += _describe_findings(self.findings)
-        for cure in self.cures:
-            error = "" if cure.ulp_max is None else f", at most {cure.ulp_max:.3g} ulp off"
-            lines.append(f"cure: {cure.name}: {counted(cure.lost, 'row')} still lost{error}")
+        lines += [f"cure: {cure}" for cure in self.cures]
         return "\n".join([*lines, f"evidence: {self.evidence}"])
 
 
 def recommend_eps(
     model: Any = None, *, norm: Norm | str | None = None, hidden_size: int | None = None,
     eps: float | None = None, format: Format | str | None = None, plan: Plan | str | None = None,
-    activations: Any = None, new: bool = False, rms: tuple[float, float] = (0.1, 100.0),
+    activations: Any = None, new: bool = False, rms: tuple[float, float] | None = None,
     amplification: float = 1024.0, weight_offset: float | None = None,
 ) -> EpsAdvice:  # fmt: skip
     """Which eps is right for a model.
@@ -192,7 +196,8 @@ def recommend_eps(
     new
         Whether this is a new design.
     rms
-        Without rows: the least and the largest root mean square of the rows assumed.
+        Without rows: the least and the largest root mean square of the rows assumed; None for what
+        is usual at the place of each norm, as of `evidence.ROW_SIZES`.
     amplification
         For a new design: the largest factor by which noise in a row near zero may grow.
     weight_offset
@@ -324,10 +329,12 @@ def _describe_near_zero(layers: Sequence[LayerAdvice]) -> list[str]:
     if not known:
         return []
     worst = max(known, key=lambda layer: layer.amplification or 0.0)
+    eps, most = worst.effective_eps or 0.0, worst.amplification or 0.0
+    inside = math.isclose(most * most * eps, 1, rel_tol=1e-9)
     gradients = [layer.gradient_scale for layer in known if layer.gradient_scale is not None]
     text = (
-        f"a row of zeros gives {worst.zero_row}; noise in a row near zero grows at most "
-        f"{worst.amplification:.4g} times"
+        f"a row of zeros gives {worst.zero_row}; gain for a near-zero row: at most "
+        f"{worst.amplification:.4g}{' (1/√eps)' if inside else ''}"
     )
     if gradients:
         text += f", and a gradient into it stays finite up to {min(gradients):.3g}"

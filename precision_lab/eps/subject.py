@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
@@ -12,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.eps.evidence import LayerEvidence, assumed_evidence, recorded_evidence
+from precision_lab.eps.evidence import (
+    ROW_SIZES,
+    LayerEvidence,
+    assumed_evidence,
+    check_sizes,
+    recorded_evidence,
+)
 from precision_lab.eps.model_lookup import ModelNorms, find_model, limited_eps, width_of
 from precision_lab.eps.representable import eps_grid
 from precision_lab.exceptions import InputError
@@ -42,6 +49,8 @@ class Subject:
         Whether eps is still free.
     amplification
         For a new design: the largest factor by which noise in a row near zero may grow.
+    plan_assumed, format_assumed
+        Whether nothing tells how the model computes its norms, or the format that it runs in.
     """
 
     model: ModelNorms
@@ -53,6 +62,8 @@ class Subject:
     new: bool
     amplification: float
     layers: tuple[LayerEvidence, ...]
+    plan_assumed: bool = False
+    format_assumed: bool = False
 
     @property
     def adding_format(self) -> str:
@@ -73,7 +84,7 @@ class Subject:
 def subject(
     model: Any = None, *, norm: Norm | str | None = None, hidden_size: int | None = None,
     eps: float | None = None, format: Format | str | None = None, plan: Plan | str | None = None,
-    activations: Any = None, new: bool = False, rms: tuple[float, float] = (0.1, 100.0),
+    activations: Any = None, new: bool = False, rms: tuple[float, float] | None = None,
     amplification: float = 1024.0, weight_offset: float | None = None,
 ) -> Subject:  # fmt: skip
     """Find the model, and settle what it runs in; arguments as of `recommend_eps`."""
@@ -86,7 +97,7 @@ def subject(
         offset = _number("weight_offset", weight_offset, "0 or 1")
         found = dataclasses.replace(found, offset=offset)
     largest = _number("amplification", amplification, "1024", positive=True)
-    sizes = _sizes(rms)
+    sizes = None if rms is None else _sizes(rms)
     if format is None and found.unknown_format:
         raise InputError(
             f"{found.name[:QUOTE]} is stored in {found.unknown_format[:QUOTE]!r}, "
@@ -99,7 +110,8 @@ def subject(
     return Subject(
         model=found, format=target, plan=chosen, settled=chosen.formats_for(target, target),
         eps=value, eps_from=origin, new=new, amplification=largest,
-        layers=_evidence(found, target, sizes),
+        layers=_evidence(found, target, sizes), plan_assumed=plan is None and not found.plan,
+        format_assumed=format is None and not found.format,
     )  # fmt: skip
 
 
@@ -119,10 +131,10 @@ def _sizes(rms: object) -> tuple[float, float]:
     """The least and the largest root mean square of assumed rows."""
     if not isinstance(rms, (tuple, list)) or len(rms) != 2:
         raise InputError(
-            f"rms is {repr(rms)[:QUOTE]}: give two positive numbers, such as 0.1 and 100"
+            f"rms is {repr(rms)[:QUOTE]}: give two positive numbers, such as 0.01 and 100"
         )
-    low, high = (_number("rms", each, "0.1 and 100") for each in rms)
-    return low, high
+    low, high = (_number("rms", each, "0.01 and 100", positive=True) for each in rms)
+    return check_sizes((low, high))
 
 
 def _number(name: str, value: object, such: str, *, positive: bool = False) -> float:
@@ -178,7 +190,7 @@ def _eps_in_question(model: ModelNorms, *, new: bool) -> tuple[float | None, str
 
 
 def _evidence(
-    model: ModelNorms, target: Format, sizes: tuple[float, float]
+    model: ModelNorms, target: Format, sizes: tuple[float, float] | None
 ) -> tuple[LayerEvidence, ...]:  # fmt: skip
     widths = {"norm": model.hidden_size, **model.other_sizes}
     layers = model.layers or {name: (width, None, None) for name, width in widths.items()}
@@ -186,8 +198,18 @@ def _evidence(
         recorded_evidence(name, model.norm, x, weight, bias, format=target, offset=model.offset)
         if isinstance(x, np.ndarray)
         else assumed_evidence(
-            name, model.norm, width_of(x, weight), format=target, sizes=sizes, weight=weight,
-            bias=bias, offset=model.offset,
+            name, model.norm, width_of(x, weight), format=target,
+            sizes=sizes or ROW_SIZES[_place(name)], weight=weight, bias=bias, offset=model.offset,
         )
         for name, (x, weight, bias) in layers.items()
     )  # fmt: skip
+
+
+def _place(name: str) -> str:
+    """What enters a norm of this name, a key of `ROW_SIZES`."""
+    last = name.rpartition(".")[2]
+    if re.fullmatch(r"(q|k|qk|query|key)(_(layer)?norm)?", last):
+        return "qk"
+    if re.fullmatch(r"(q|kv)_(lora|a)(_(layer)?norm)?", last):
+        return "latent"
+    return "embedding" if "embed" in name else "stream"

@@ -7,7 +7,7 @@ It must not know what a norm or a plan is.
 from __future__ import annotations
 
 from precision_lab.files.gguf import GgufFile, read_gguf
-from precision_lab.files.numbers import number
+from precision_lab.files.numbers import number, refuse_vanishing
 from precision_lab.files.reading import (
     check_path,
     prefix_path,
@@ -39,6 +39,7 @@ __all__ = [
     "read_object",
     "read_safetensors",
     "read_start",
+    "refuse_vanishing",
     "replace_file",
     "write_safetensors",
 ]

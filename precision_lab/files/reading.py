@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError
+from precision_lab.files.numbers import refuse_vanishing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,13 +83,17 @@ def read_object(path: str | Path, *, limit: int) -> dict[str, Any]:
     ------
     InputError
         If the file is missing, no regular file, larger than `limit` bytes, not JSON, no object,
-        nested more than `DEPTH_LIMIT` deep, or gives a key twice in one object.
+        nested more than `DEPTH_LIMIT` deep, gives a key twice in one object, or holds a number
+        that float64 makes 0.
     """
     path = Path(path)
     content = read_bytes(path, limit=limit)
     with prefix_path(path):
         try:
-            parsed = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique_keys)
+            parsed = json.loads(
+                content.decode("utf-8-sig"), object_pairs_hook=_unique_keys,
+                parse_float=lambda text: refuse_vanishing(text, float(text)),
+            )  # fmt: skip
         except InputError:
             raise
         except RecursionError:
