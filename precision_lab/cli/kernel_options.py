@@ -52,8 +52,8 @@ CALLS = (
     ),
 )
 MACHINE = (
-    click.option("--framework", default="numpy", show_default=True, help="numpy or torch."),
-    click.option("--device", default="cpu", show_default=True, help="cpu or cuda, of torch."),
+    click.option("--framework", default="numpy", show_default=True, help="numpy, torch or jax."),
+    click.option("--device", default="cpu", show_default=True, help="cpu or cuda (torch, jax)."),
     TIME_LIMIT,
 )
 

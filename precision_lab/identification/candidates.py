@@ -122,7 +122,10 @@ def steps_from(plan: Plan) -> Iterator[tuple[str, str]]:
         **CHOICES,
         **dict.fromkeys(FORMAT_SWITCHES, (SINGLE, LOW, DOUBLE, "float16")),
         "order": ORDERS,
+        "cast": ("early", "late"),
         "output_format": (),
+        # Questions hold no numbers that could tell whether subnormals are flushed.
+        "underflow": (),
     }
     for switch, known in values.items():
         yield from ((switch, value) for value in known if value != plan.switches[switch])

@@ -94,7 +94,8 @@ def validate(
     name
         Of the kernel, for the verdict; by default the function's own.
     framework, device
-        ``"torch"`` has it called with tensors, on ``"cpu"`` or ``"cuda"``.
+        ``"torch"`` has it called with tensors, ``"jax"`` with JAX's arrays, on ``"cpu"`` or
+        ``"cuda"``.
     isolate
         Whether it is called in a process of its own, so that it may hang and crash. Another process
         must be able to import it.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.plan import bound, emulate, plans
+from precision_lab.plan import OPEN_FORMATS, bound, emulate, plans
 from precision_lab.validation.elimination import Elimination, Rejection, explains, parts, rejections
 from precision_lab.validation.soundness import Exact, Judgement, ValueRange, last_cast
 
@@ -154,9 +154,11 @@ def standard(claim: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sou
             f"plan {chosen.name!r} has the gain {chosen.gain!r}: give weight_offset={offset:g}"
         )
     wanted = claim.output_format
-    if chosen.output_format == "input" and wanted != claim.format:
-        chosen = chosen.replace(output_format=wanted.name)
     output = chosen.formats_for(claim.format, claim.weight_format).output_format
+    is_open = chosen.output_format in OPEN_FORMATS["output_format"]
+    if is_open and wanted.name != output and wanted != claim.format:
+        chosen = chosen.replace(output_format=wanted.name)
+        output = wanted.name
     if output != wanted.name:
         raise InputError(
             f"plan {chosen.name!r} gives {output}: the kernel's output format is {wanted.name}"

@@ -161,7 +161,7 @@ def test_a_reproducer_shows_the_fault(lab, file, tmp_path):
         (["late", "--overflow", "wrap"], "unknown overflow policy 'wrap'"),
         (["late", "--inputs", "gpt3"], "unknown capture 'gpt3'"),
         (["late", "--time-limit", "0"], "time_limit is 0"),
-        (["late", "--framework", "jax"], "unknown framework 'jax'"),
+        (["late", "--framework", "jxa"], "unknown framework 'jxa'"),
         (["late", "--device", "cuda"], "runs on the cpu"),
         (["late", "--jsn"], "--json"),
     ],
