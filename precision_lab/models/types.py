@@ -102,8 +102,8 @@ class ModelType:
         The keys of the configs that it holds, and the type of each by default.
     defaults
         What its class takes where a key is missing: a value, or an expression over other keys.
-    aliases
-        Other spellings of keys.
+    spellings
+        Other spellings of keys, and the key that each stands for.
     ignored
         Keys of an eps that its config class has and none of its norms follows.
     whole
@@ -117,7 +117,7 @@ class ModelType:
     others: tuple[TypeOther, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     source: str
@@ -188,7 +188,7 @@ def _read(path: Path) -> Iterator[ModelType]:
             norms=tuple(TypeNorm(**row) for row in _rows(record, "norms")),
             others=tuple(TypeOther(**row) for row in _rows(record, "unjudged")),
             configs=record.get("configs", {}), defaults=record.get("defaults", {}),
-            aliases=record.get("aliases", {}), ignored=tuple(record.get("ignored", ())),
+            spellings=record.get("aliases", {}), ignored=tuple(record.get("ignored", ())),
             whole=tuple(record.get("whole", ())),
         )  # fmt: skip
 
