@@ -147,11 +147,13 @@ class EpsAdvice:
             lines.append("safe on these rows: no eps")
         else:
             lo, hi = self.interval
-            least = f"from {lo:.6g} (below: {BREAKS[self.lo_breaks]})"
+            low, high = _deciding_norms(self.layers)
+            least = f"from {lo:.6g} (below: {BREAKS[self.lo_breaks]}{low})"
             if lo < NEGLIGIBLE:
                 least = "above 0" if lo else "from 0"
             lines.append(
-                f"safe on these rows: any eps {least} to {hi:.6g} (above: {BREAKS[self.hi_breaks]})"
+                f"safe on these rows: any eps {least} to {hi:.6g} "
+                f"(above: {BREAKS[self.hi_breaks]}{high})"
             )
         if self.recommended is not None:
             rounded = (
@@ -321,6 +323,16 @@ def _choice(
         return min(max(asked.eps, lo), hi)
     middle = math.sqrt(max(lo, case.grid.format.smallest)) * math.sqrt(hi)
     return min(max(float(case.grid.round(middle)), lo), hi)
+
+
+def _deciding_norms(layers: Sequence[LayerAdvice]) -> tuple[str, str]:
+    """Where each end of the interval comes from, in words; "" where all norms have the same end."""
+    texts = []
+    for end, tightest in ((0, max), (1, min)):
+        ends = {layer.layer: layer.interval[end] for layer in layers if layer.interval is not None}
+        name = tightest(ends, key=ends.__getitem__)
+        texts.append(f", in {name}" if len(set(ends.values())) > 1 else "")
+    return texts[0], texts[1]
 
 
 def _describe_near_zero(layers: Sequence[LayerAdvice]) -> list[str]:

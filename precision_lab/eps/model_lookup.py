@@ -205,11 +205,17 @@ def _read_config(path: Path, norm: Norm | str | None) -> ModelConfig:
 def _from_capture(capture: Capture) -> ModelNorms:
     known = known_models.get(capture.model)
     first = capture.layers[0]
+    plans = {
+        layer.plan or plan_of_class(layer.class_name, capture.norm) for layer in capture.layers
+    }
+    facts = _known_facts(known if known is not None and known.norm == capture.norm else None)
+    if plans != {""}:
+        facts["plan"] = plans.pop() if len(plans) == 1 else ""
     return ModelNorms(
         name=capture.model, norm=capture.norm, eps=capture.eps, hidden_size=first.x.shape[1],
         format=format_of(first.x).name, offset=capture.weight_offset,
         layers={layer.name: (layer.x, layer.weight, layer.bias) for layer in capture.layers},
-        **_known_facts(known if known is not None and known.norm == capture.norm else None),
+        **facts,
     )  # fmt: skip
 
 
@@ -258,8 +264,7 @@ def _from_module(module: Any) -> ModelNorms:
     """A torch module, which is not run: its norms, their eps and parameters."""
     from precision_lab.kernels.torch import norms_of
 
-    pairs = list(norms_of(module))
-    found = [one for _, one in pairs]
+    found = [one for _, one in norms_of(module)]
     if not found:
         raise InputError(f"{type(module).__name__} holds no norm that is known")
     first = found[0]
@@ -274,7 +279,9 @@ def _from_module(module: Any) -> ModelNorms:
     if not widths:
         raise InputError(f"no norm of {type(module).__name__} tells its width: capture it instead")
     known = known_models.get(type(module).__name__)
-    plans = list(dict.fromkeys(_plan_of(each, one.norm) for each, one in pairs))
+    plans = list(
+        dict.fromkeys(one.plan or plan_of_class(one.class_name, one.norm) for one in found)
+    )
     return ModelNorms(
         name=type(module).__name__, norm=first.norm, eps=first.eps, hidden_size=widths[0],
         format="" if first.weight is None else format_of(first.weight).name,
@@ -284,15 +291,9 @@ def _from_module(module: Any) -> ModelNorms:
     )  # fmt: skip
 
 
-def _plan_of(module: Any, norm: str) -> str:
-    """The plan that a norm's class follows: torch's own, or as its name tells; "" otherwise."""
-    import torch
-
-    nn = torch.nn
-    for own, plan in ((nn.RMSNorm, "torch-rms-norm"), (nn.LayerNorm, "torch-layer-norm")):
-        if type(module).forward is own.forward:
-            return plan
-    name = type(module).__name__
+def plan_of_class(class_name: str, norm: str) -> str:
+    """The plan that a class of norms follows, as its name tells; "" where it tells none."""
+    name = class_name.rpartition(".")[2]
     stem = _letters(CLASS.sub("", name))
     types = (row for row in model_types.values() if row.norm == norm and stem != _letters(name))
     return next((row.plan for row in types if _letters(row.name) == stem), "")

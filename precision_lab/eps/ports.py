@@ -15,7 +15,6 @@ from precision_lab.eps.evidence import check_range, describe_evidence, with_para
 from precision_lab.eps.layers import LayerCase
 from precision_lab.eps.model_lookup import ModelNorms, find_model, limited_eps
 from precision_lab.eps.port_gains import (
-    KEPT,
     GainChange,
     Parameters,
     change_of,
@@ -173,7 +172,7 @@ class Side:
 
 def _gains_harm(layer: PortLayer) -> bool:
     """Whether other gains move an output of these rows by more than half an ulp, in float64."""
-    changed = layer.gains is not None and layer.gains.kind != KEPT
+    changed = layer.gains is not None and not layer.gains.kept
     return changed and (layer.ulp.largest or 0.0) > HALF
 
 
