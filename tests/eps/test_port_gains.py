@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from precision_lab import Capture, Layer, compare_eps, formats, truth
+from precision_lab.cli import run
 from precision_lab.eps.port_gains import change_of, match_norms
 from precision_lab.files.safetensors import write_safetensors
 
@@ -116,6 +117,9 @@ def test_two_folders_with_gains(tmp_path):
     found = compare_eps(tmp_path / "a", tmp_path / "b")
     assert not found.harmless
     assert "gains off by one: the port takes w where the original takes 1 + w" in str(found)
+    assert [0, 1] == [
+        run(["eps", str(tmp_path / "a"), str(tmp_path / name), "--check"]) for name in "ab"
+    ]
     assert ("hf-gemma", "hf-llama") == found.plans
     assert "computed as plan hf-gemma, the port as hf-llama" in str(found)
 
