@@ -243,7 +243,7 @@ def _lost(layer: LayerAdvice, subject: Subject) -> Statement:
     )
 
 
-def _row_sizes(layers: Sequence[LayerAdvice], _subject: Subject) -> Statement:
+def _row_sizes(layers: Sequence[LayerAdvice], subject: Subject) -> Statement:
     """Where the verdict turns, in the norms that decide."""
     safe = [(layer.safe_rms, layer) for layer in layers if layer.safe_rms is not None]
     if not safe or len(safe) < len(layers):
@@ -253,7 +253,8 @@ def _row_sizes(layers: Sequence[LayerAdvice], _subject: Subject) -> Statement:
     if low > high:
         return None
     aside = PADDING & {name for layer in layers for name in layer.harm}
-    text = f"{'rows of zeros aside, ' if aside else ''}{describe_safe_rms((low, high))}"
+    text = "rows of zeros aside, " if aside else ""
+    text += describe_safe_rms((low, high), new=subject.new)
     deciding = [one.layer for one, end in ((smallest, low), (largest, high < SHOWN)) if end]
     if len({pair[0] for pair in safe}) > 1 and deciding:
         text += f"; {' and '.join(dict.fromkeys(deciding))} decide{'s' * (len(deciding) < 2)}"

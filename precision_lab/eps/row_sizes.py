@@ -48,9 +48,15 @@ SHOWN = 1e6
 """A row of a root mean square above this is not spoken of."""
 
 
-def describe_safe_rms(safe: tuple[float, float]) -> str:
-    """The root mean squares of rows that bear an eps, in words; ends rounded to the safe side."""
+def describe_safe_rms(safe: tuple[float, float], *, new: bool = False) -> str:
+    """The root mean squares of rows that bear an eps, in words; ends rounded to the safe side.
+
+    `new` says that it is the median row alone which must not shrink.
+    """
     low, high = safe
+    if new:
+        limit = f", and normal rows none above {_shorten(high)}" if high < SHOWN else ""
+        return f"no harm where the median row has an RMS above {_shorten(low, up=True)}{limit}"
     if high < SHOWN:
         least = f"from {_shorten(low, up=True)} " if low else ""
         return f"no harm for normal rows of RMS {least}{'' if low else 'up '}to {_shorten(high)}"
