@@ -177,6 +177,18 @@ def test_of_a_new_design_the_median_row_is_spoken_of():
     assert found["row-sizes"] == text
 
 
+def test_where_no_size_will_do():
+    """In float8 every sum of 65,536 squares overflows or loses all of them."""
+    (turn,) = [
+        one
+        for one in recommend_eps(
+            norm="rms", hidden_size=65536, eps=1e-5, format="float8_e4m3fn", plan="all-low"
+        ).findings
+        if one.code == "row-sizes"
+    ]
+    assert "normal rows of every RMS depart or are lost in norm" == turn.text
+
+
 def test_a_place_in_the_model_has_rows_of_its_own_size():
     """Every range reaches the fresh models and the captures that it is derived from."""
     for place, seen in [("embedding", (0.0186, 1.1)), ("stream", (0.0188, 33.0)),
