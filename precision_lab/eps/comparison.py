@@ -14,6 +14,7 @@ from precision_lab.eps.row_sizes import describe_safe_rms
 
 if TYPE_CHECKING:
     from precision_lab.eps.port_gains import GainChange
+    from precision_lab.eps.port_parts import PartChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +89,9 @@ class EpsComparison:
         By norm, the largest difference first.
     evidence
         What was compared, in words.
+    changes
+        What differs between the parts of the two: kind, eps, width, gain offset, plan. `kept`,
+        `harmless`, `lost` and `layers` are of all parts, the numbers above of the main one's norms.
     """
 
     a: str
@@ -111,6 +115,7 @@ class EpsComparison:
     lost_in_both: int
     layers: tuple[PortLayer, ...]
     evidence: str
+    changes: tuple[PartChange, ...] = ()
 
     @property
     def gains_kept(self) -> bool:
@@ -129,7 +134,7 @@ class EpsComparison:
         lines = [
             f"{verdict}: {first:g} in {self.a or 'one'}, {second:g} in {self.b or 'the other'}",
             f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}",
-            *self._describe_plans(), *self.gains,
+            *self._describe_plans(), *map(str, self.changes), *self.gains,
         ]  # fmt: skip
         rows = f" (of {SAMPLES} sample rows a norm)" if self.assumed else ""
         lines += [

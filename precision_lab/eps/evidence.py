@@ -190,19 +190,21 @@ def assumed_evidence(
 
 
 def with_parameters(
-    evidence: LayerEvidence, weight: Array, bias: Array | None, *, offset: float
-) -> LayerEvidence:
-    """The same rows before a norm with other parameters.
+    evidence: LayerEvidence, weight: Array | None, bias: Array | None, *, offset: float,
+    format: Format | None = None,
+) -> LayerEvidence:  # fmt: skip
+    """The same rows before a norm with other parameters, in that of the rows or another format.
 
     Raises
     ------
     InputError
         Where the format does not hold them.
     """
+    target = evidence.format if format is None else format
     return dataclasses.replace(
         evidence,
-        weight=_parameter("weight", evidence.name, weight, evidence.format),
-        bias=_parameter("bias", evidence.name, bias, evidence.format),
+        weight=_parameter("weight", evidence.name, weight, target),
+        bias=_parameter("bias", evidence.name, bias, target),
         offset=offset,
     )
 

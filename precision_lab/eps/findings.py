@@ -310,6 +310,10 @@ def _missing(subject: Subject) -> Statement:
     return NOTE, text
 
 
+def _notes(subject: Subject) -> Statement:
+    return (NOTE, "; ".join(subject.model.notes)) if subject.model.notes else None
+
+
 codes: Table[FindingCode] = Table(
     "code of a finding",
     [
@@ -331,5 +335,7 @@ codes: Table[FindingCode] = Table(
         FindingCode("format-assumed", of_model=_format_assumed),
         FindingCode("default-differs-from-release", of_model=_default),
         FindingCode("missing-eps", of_model=_missing),
+        FindingCode("model-note", of_model=_notes),
+        FindingCode("readings-differ"),
     ],
 )

@@ -21,8 +21,9 @@ from precision_lab.eps.port_gains import (
     describe_gains,
     match_norms,
 )
+from precision_lab.eps.port_parts import PartChange, part_changes, split_parts
 from precision_lab.eps.row_sizes import safe_rms
-from precision_lab.eps.subject import Subject, subject
+from precision_lab.eps.subject import Subject, subject, with_eps
 from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def compare_eps(
     same_plan = isinstance(b, int | float | np.floating) and not isinstance(b, bool)
     if same_plan:
         port = dataclasses.replace(
-            original, name="the port", eps=limited_eps(b, of="the eps of the port")
+            with_eps(original, limited_eps(b, of="the eps of the port")), name="the port"
         )
     else:
         port = find_model(b)
@@ -86,6 +87,17 @@ def compare_eps(
     if activations is None:
         with_rows = (each for each in (original, port) if each.has_rows)
         activations = next((each for each in with_rows if each.widths & original.widths), None)
+    changes = list(
+        part_changes(split_parts(original), split_parts(port), (plan, port_plan))
+        if original.parts and port.parts else ()
+    )  # fmt: skip
+    apart = [
+        compare_eps(one, other, format=format, plan=plan, port_plan=port_plan, rms=rms)
+        for one, other in _changed_parts(original, port, changes)
+    ]
+    original, port = (
+        dataclasses.replace(each, others=(), readings=()) for each in (original, port)
+    )
     first = subject(original, format=format, plan=plan, activations=activations, rms=rms)
     offset = first.model.offset if same_plan else port.offset
     second = subject(
@@ -94,7 +106,40 @@ def compare_eps(
         format=first.format, plan=port_plan or (first.plan if same_plan else None), rms=rms,
     )  # fmt: skip
     check_range(first.layers)
-    return _compare(first, second, {} if same_plan else _known_gains(first, original, port))
+    main = _compare(first, second, {} if same_plan else _known_gains(first, original, port))
+    return _merge(main, apart, changes)
+
+
+def _changed_parts(
+    original: ModelNorms, port: ModelNorms, changes: Sequence[PartChange]
+) -> Iterator[tuple[ModelNorms, ModelNorms]]:
+    """Parts whose outputs may differ, but for those of the main norms of both."""
+    ours, theirs = split_parts(original), split_parts(port)
+    main = set(split_parts(dataclasses.replace(original, others=())))
+    main &= set(split_parts(dataclasses.replace(port, others=())))
+    for name in dict.fromkeys(each.part for each in changes if each.field in ("eps", "plan")):
+        one, other = ours[name], theirs[name]
+        known = None not in (one.parts[0].eps, other.parts[0].eps)
+        if name not in main and one.norm == other.norm and known:
+            yield (
+                dataclasses.replace(one, parts=(), eps=one.parts[0].eps),
+                dataclasses.replace(other, parts=(), eps=other.parts[0].eps),
+            )
+
+
+def _merge(
+    main: EpsComparison, apart: Sequence[EpsComparison], changes: Sequence[PartChange]
+) -> EpsComparison:
+    """One answer for the main norms and the parts beside them."""
+    fields = {each.field for each in changes}
+    layers = [layer for each in (main, *apart) for layer in each.layers]
+    return dataclasses.replace(
+        main, changes=tuple(changes), kept=main.kept and not fields & {"eps", "norm", "part"},
+        harmless=all(each.harmless for each in (main, *apart)) and not fields & {"norm", "part"},
+        lost=sum(each.lost for each in (main, *apart)),
+        lost_in_both=sum(each.lost_in_both for each in (main, *apart)),
+        layers=tuple(sorted(layers, key=lambda layer: -(layer.ulp.largest or 0.0))),
+    )  # fmt: skip
 
 
 def _known_gains(

@@ -143,7 +143,7 @@ def harmless_from(
 def _harm(
     settled: Plan, hidden: int, *, eps: float, function: float | None
 ) -> Callable[[int], bool]:
-    """Whether some row of the size at a place departs from the function, or shrinks too far where there is none.
+    """Whether some row of the size at a place departs; without a function, shrinks too far.
 
     An output departs by more than half an ulp where r moves by more than 2^-(p+1) of itself, in an
     output that lies just below a power of two.
@@ -161,10 +161,9 @@ def _harm(
             return shrinks_past(place, square, added, hidden, share)
         ms = rms * rms
         divisor = EPS_PLACES[place].denominators(np.array([ms]), np.array([added]), hidden)
-        with np.errstate(all="ignore"):
-            moved = (
-                abs(math.sqrt(ms + function) / float(divisor[0]) - 1) if divisor[0] else math.inf
-            )
+        moved = math.inf
+        if divisor[0]:
+            moved = abs(math.sqrt(ms + function) / float(divisor[0]) - 1)
         if abs(moved - float(share)) > BAND * (1 + moved):
             return moved > share
         row = ExactRow(square, square + Fraction(function), hidden, share=share)

@@ -49,6 +49,18 @@ def prefix_path(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
 
 
+def read_start(path: str | Path, count: int = 512) -> bytes:
+    """The first bytes of a file, by which its kind is told.
+
+    Raises
+    ------
+    InputError
+        If it is missing, cannot be read or is no regular file.
+    """
+    with open_regular(Path(path)) as (file, _):
+        return file.read(count)
+
+
 def read_object(path: str | Path, *, limit: int) -> dict[str, Any]:
     """Read a JSON file that holds one object; NaN and Infinity may stand in it, as in Python's.
 
