@@ -344,25 +344,25 @@ def _from_module(module: Any) -> ModelNorms:
     every = [one for _, one in norms_of(module)]
     if not every:
         raise InputError(f"{type(module).__name__} holds no norm that is known")
-    groups: dict[tuple[object, ...], list[Any]] = {}
+    groups: dict[tuple[str, float, float, str], list[Any]] = {}
     for one in every:
         plan = one.plan or plan_of_class(one.class_name, one.norm)
         groups.setdefault((one.norm, one.eps, one.weight_offset, plan), []).append(one)
     known = known_models.get(type(module).__name__)
     found, unjudged = [], _unread(module)
-    for (norm, eps, offset, plan), ones in groups.items():
+    for (norm, eps, _, plan), ones in groups.items():
         sized = [one for one in ones if one.hidden]
         unjudged += [
-            Unjudged(part=one.name, kind=str(norm), why="nothing tells its width: capture it instead")
+            Unjudged(part=one.name, kind=norm, why="nothing tells its width: capture it instead")
             for one in ones
             if not one.hidden
         ]
         if sized:
             formats = [format_of(one.weight).name for one in sized if one.weight is not None]
             found.append(ModelNorms(
-                name=type(module).__name__, norm=str(norm), eps=sized[0].eps, plan=str(plan),
+                name=type(module).__name__, norm=norm, eps=eps, plan=plan,
                 hidden_size=sized[0].hidden, format=formats[0] if formats else "",
-                offset=sized[0].weight_offset, parts=_module_parts(sized, str(plan)),
+                offset=sized[0].weight_offset, parts=_module_parts(sized, plan),
                 layers={one.name: (one.hidden, one.weight, one.bias) for one in sized},
                 label=f"{norm} norms with eps {eps:g}",
             ))  # fmt: skip

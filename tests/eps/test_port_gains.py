@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from conftest import optional
 
 from precision_lab import Capture, Layer, compare_eps, formats, truth
 from precision_lab.cli import run
@@ -122,6 +123,43 @@ def test_two_folders_with_gains(tmp_path):
     ]
     assert ("hf-gemma", "hf-llama") == found.plans
     assert "computed as plan hf-gemma, the port as hf-llama" in str(found)
+
+
+def models_of_two_groups(*, head=1e-6, gain=1.0, kind="RMSNorm", extra=False):
+    """A module with norms of the stream and, of another eps, of the heads."""
+    torch = optional("torch")
+    nn = torch.nn
+    made = nn.ModuleDict({
+        "first": nn.RMSNorm(64, eps=1e-5), "last": nn.RMSNorm(64, eps=1e-5),
+        "q_norm": getattr(nn, kind)(16, eps=head), **({"k_norm": nn.RMSNorm(16)} if extra else {}),
+    })  # fmt: skip
+    with torch.no_grad():
+        made["q_norm"].weight.fill_(gain)
+    return made
+
+
+def test_norms_of_every_group_are_compared():
+    """Another eps, gain or kind of the heads' norms alone is found, and what one side lacks."""
+    a = models_of_two_groups()
+    same = compare_eps(a, models_of_two_groups())
+    assert (True, True, ()) == (same.kept, same.harmless, same.changes)
+    assert ["first", "last", "q_norm"] == sorted(one.layer for one in same.layers)
+    eps = compare_eps(a, models_of_two_groups(head=1e-4))
+    assert (False, False) == (eps.kept, eps.harmless)
+    assert "q_norm: eps 1e-06, in the port 0.0001" in str(eps)
+    # As the stream's: it is in one group with them, in the port alone.
+    moved = compare_eps(a, models_of_two_groups(head=1e-5))
+    assert (False, False) == (moved.kept, moved.harmless)
+    assert "q_norm: eps 1e-06, in the port 1e-05" in str(moved)
+    gains = compare_eps(a, models_of_two_groups(gain=2.0))
+    assert (True, False, False) == (gains.kept, gains.harmless, gains.gains_kept)
+    assert "gains off by one" in str(gains)
+    kind = compare_eps(a, models_of_two_groups(kind="LayerNorm"))
+    assert (False, False) == (kind.kept, kind.harmless)
+    assert "q_norm: norm rms, in the port layer" in str(kind)
+    more = compare_eps(a, models_of_two_groups(extra=True))
+    assert (False, False) == (more.kept, more.harmless)
+    assert "k_norm: only the port has such norms" in str(more)
 
 
 def test_norms_are_matched_by_name_or_by_order():
