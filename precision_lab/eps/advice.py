@@ -158,11 +158,13 @@ class EpsAdvice:
             lines.append("safe on these rows: no eps")
         else:
             lo, hi = self.interval
-            least = f"from {lo:.6g} (below: {BREAKS[self.lo_breaks]})"
+            low, high = _deciding_norms(self.layers, self.interval)
+            least = f"from {lo:.6g} (below: {BREAKS[self.lo_breaks]}{low})"
             if lo < NEGLIGIBLE:
                 least = "above 0" if lo else "from 0"
             lines.append(
-                f"safe on these rows: any eps {least} to {hi:.6g} (above: {BREAKS[self.hi_breaks]})"
+                f"safe on these rows: any eps {least} to {hi:.6g} "
+                f"(above: {BREAKS[self.hi_breaks]}{high})"
             )
         if self.recommended is not None:
             rounded = (
@@ -357,6 +359,17 @@ def _choice(
         return min(max(asked.eps, lo), hi)
     middle = math.sqrt(max(lo, case.grid.format.smallest)) * math.sqrt(hi)
     return min(max(float(case.grid.round(middle)), lo), hi)
+
+
+def _deciding_norms(
+    layers: Sequence[LayerAdvice], interval: tuple[float, float]
+) -> tuple[str, str]:
+    """The norm that each end of the interval comes from, in words; "" where all have that end."""
+    texts = []
+    for end in (0, 1):
+        same = [one.layer for one in layers if one.interval and one.interval[end] == interval[end]]
+        texts.append(f", in {same[0]}" if 0 < len(same) < len(layers) else "")
+    return texts[0], texts[1]
 
 
 def _describe_near_zero(layers: Sequence[LayerAdvice]) -> list[str]:

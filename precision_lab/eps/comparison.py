@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from precision_lab.canonical_json import null, plain
 from precision_lab.eps.evidence import SAMPLES
+from precision_lab.eps.port_gains import ROUNDED
 from precision_lab.eps.row_sizes import describe_safe_rms
 
 if TYPE_CHECKING:
@@ -115,6 +116,12 @@ class EpsComparison:
     layers: tuple[PortLayer, ...]
     evidence: str
     changes: tuple[PartChange, ...] = ()
+
+    @property
+    def gains_kept(self) -> bool:
+        """Whether all gains and biases that are known on both sides are kept, or rounded alone."""
+        known = [layer.gains for layer in self.layers if layer.gains is not None]
+        return all(one.kept or (one.kind == ROUNDED and not one.bias) for one in known)
 
     def to_json(self) -> str:
         """All of it as strict JSON, in which NaN and infinity are null."""

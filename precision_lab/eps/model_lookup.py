@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.eps.model_parts import PartGroup, group_parts
+from precision_lab.eps.model_parts import PLACE_NUMBER, PartGroup, group_parts
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.inputs import Capture, CaptureFile, PackagedCapture, capture_file, captures
 from precision_lab.models import (
@@ -234,11 +234,17 @@ def _read_config(path: Path, norm: Norm | str | None) -> ModelConfig:
 def _from_capture(capture: Capture) -> ModelNorms:
     known = known_models.get(capture.model)
     first = capture.layers[0]
+    plans = {
+        layer.plan or plan_of_class(layer.class_name, capture.norm) for layer in capture.layers
+    }
+    facts = _known_facts(known if known is not None and known.norm == capture.norm else None)
+    if plans != {""}:
+        facts["plan"] = plans.pop() if len(plans) == 1 else ""
     return ModelNorms(
         name=capture.model, norm=capture.norm, eps=capture.eps, hidden_size=first.x.shape[1],
         format=format_of(first.x).name, offset=capture.weight_offset,
         layers={layer.name: (layer.x, layer.weight, layer.bias) for layer in capture.layers},
-        **_known_facts(known if known is not None and known.norm == capture.norm else None),
+        **facts,
     )  # fmt: skip
 
 
@@ -335,16 +341,16 @@ def _from_module(module: Any) -> ModelNorms:
     """A torch module, which is not run: its norms, their eps and parameters."""
     from precision_lab.kernels.torch import norms_of
 
-    pairs = list(norms_of(module))
-    if not pairs:
+    every = [one for _, one in norms_of(module)]
+    if not every:
         raise InputError(f"{type(module).__name__} holds no norm that is known")
-    groups: dict[tuple[object, ...], list[Any]] = {}
-    for each, one in pairs:
-        plan = _plan_of(each, one.norm)
+    groups: dict[tuple[str, float, float, str], list[Any]] = {}
+    for one in every:
+        plan = one.plan or plan_of_class(one.class_name, one.norm)
         groups.setdefault((one.norm, one.eps, one.weight_offset, plan), []).append(one)
     known = known_models.get(type(module).__name__)
-    found, unjudged = [], []
-    for (norm, eps, offset, plan), ones in groups.items():
+    found, unjudged = [], _unread(module)
+    for (norm, eps, _, plan), ones in groups.items():
         sized = [one for one in ones if one.hidden]
         unjudged += [
             Unjudged(part=one.name, kind=norm, why="nothing tells its width: capture it instead")
@@ -354,9 +360,9 @@ def _from_module(module: Any) -> ModelNorms:
         if sized:
             formats = [format_of(one.weight).name for one in sized if one.weight is not None]
             found.append(ModelNorms(
-                name=type(module).__name__, norm=str(norm), eps=sized[0].eps, plan=str(plan),
+                name=type(module).__name__, norm=norm, eps=eps, plan=plan,
                 hidden_size=sized[0].hidden, format=formats[0] if formats else "",
-                offset=sized[0].weight_offset, parts=_module_parts(sized, str(plan)),
+                offset=sized[0].weight_offset, parts=_module_parts(sized, plan),
                 layers={one.name: (one.hidden, one.weight, one.bias) for one in sized},
                 label=f"{norm} norms with eps {eps:g}",
             ))  # fmt: skip
@@ -366,6 +372,14 @@ def _from_module(module: Any) -> ModelNorms:
     if known is not None and known.norm == main.norm:
         main = dataclasses.replace(main, **{"plan": main.plan, **_known_facts(known)})
     return dataclasses.replace(main, others=tuple(others), unjudged=tuple(unjudged))
+
+
+def _unread(module: Any) -> list[Unjudged]:
+    """The norms of a module that are not judged, those of many layers once."""
+    from precision_lab.kernels.torch import unread_norms
+
+    found = {(PLACE_NUMBER.sub("*", one.name), one.why) for one in unread_norms(module)}
+    return [Unjudged(part=name, kind="norm", why=why) for name, why in sorted(found)]
 
 
 def _module_parts(norms: list[Any], plan: str) -> tuple[NormPart, ...]:
@@ -383,15 +397,9 @@ def _module_parts(norms: list[Any], plan: str) -> tuple[NormPart, ...]:
     )  # fmt: skip
 
 
-def _plan_of(module: Any, norm: str) -> str:
-    """The plan that a norm's class follows: torch's own, or as its name tells; "" otherwise."""
-    import torch
-
-    nn = torch.nn
-    for own, plan in ((nn.RMSNorm, "torch-rms-norm"), (nn.LayerNorm, "torch-layer-norm")):
-        if type(module).forward is own.forward:
-            return plan
-    name = type(module).__name__
+def plan_of_class(class_name: str, norm: str) -> str:
+    """The plan that a class of norms follows, as its name tells; "" where it tells none."""
+    name = class_name.rpartition(".")[2]
     stem = _letters(CLASS.sub("", name))
     types = (row for row in model_types.values() if row.norm == norm and stem != _letters(name))
     return next((row.plan for row in types if _letters(row.name) == stem), "")

@@ -6,12 +6,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from precision_lab.eps.model_lookup import ModelNorms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from precision_lab.plan import Plan
 
 SAME = 2.0**-24
 """Two eps that differ by no more are one eps, once as float32 and once as its author wrote it."""
@@ -63,7 +65,7 @@ def split_parts(model: ModelNorms) -> dict[str, ModelNorms]:
 
 
 def part_changes(
-    first: dict[str, ModelNorms], second: dict[str, ModelNorms], plans: Sequence[str | None]
+    first: dict[str, ModelNorms], second: dict[str, ModelNorms], plans: Sequence[Plan | str | None]
 ) -> Iterator[PartChange]:
     """Everything that differs between the parts of two models.
 
@@ -78,11 +80,16 @@ def part_changes(
         one, other = first[name].parts[0], second[name].parts[0]
         for field in FIELDS:
             a, b = getattr(one, field), getattr(other, field)
-            if field == "plan" and (any(plans) or not a or not b):
-                continue
-            if field == "eps" and None not in (a, b) and math.isclose(a, b, rel_tol=SAME):
-                continue
-            if a != b:
+            if not (field == "plan" and any(plans)) and is_changed(field, a, b):
                 yield PartChange(part=name, field=field, a=a, b=b)
+
+
+def is_changed(field: str, a: Any, b: Any) -> bool:
+    """Whether a fact of norms is another in the port; a plan that is not known is none."""
+    if field == "plan" and not (a and b):
+        return False
+    if field == "eps" and None not in (a, b):
+        return not math.isclose(a, b, rel_tol=SAME)
+    return bool(a != b)
 
 
