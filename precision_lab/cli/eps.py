@@ -26,11 +26,11 @@ used), a capture (.safetensors, or smollm2 and minilm, which come with the packa
 known model (--list), or a torch module: path/to/file.py:name, package.module:name, which may be a
 function that makes it.
 
-With a second MODEL, or an eps, say whether a port kept the eps of the first, and what a wrong one
-costs.
+With a second MODEL, or an eps, say whether a port kept the eps of the first, and its gains where
+both have weights, and what a wrong one costs.
 
 Exit code 0 whatever the answer is; with --check, 1 unless it is "keep", and with a second MODEL 1
-where eps was not kept."""
+where eps or a gain was not kept."""
 
 
 @click.command("eps", help=HELP)
@@ -53,7 +53,7 @@ where eps was not kept."""
 @click.option(
     "--check",
     is_flag=True,
-    help='Exit code 1 unless the answer is "keep"; of two, unless eps was kept.',
+    help='Exit code 1 unless the answer is "keep"; of two, unless eps and gains were kept.',
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; NaN and infinity are null.")
 @click.option("--html", metavar="FILE", help="Write the answer as a page too.")
@@ -84,7 +84,7 @@ def command(
     if other is not None:
         comparison = compare(model, other, port_plan=options["port_plan"], **shared)
         print_answer(comparison, as_json=as_json)
-        ctx.exit(int(check and not comparison.kept))
+        ctx.exit(int(check and not (comparison.kept and comparison.gains_kept)))
     if amplification is not None:
         shared["amplification"] = read_number(amplification)
     from precision_lab.eps import recommend_eps

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from precision_lab.canonical_json import null, plain
 from precision_lab.eps.evidence import SAMPLES
+from precision_lab.eps.port_gains import ROUNDED
 from precision_lab.eps.row_sizes import describe_safe_rms
 
 if TYPE_CHECKING:
     from precision_lab.eps.port_gains import GainChange
+    from precision_lab.eps.port_parts import PartChange
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +89,9 @@ class EpsComparison:
         By norm, the largest difference first.
     evidence
         What was compared, in words.
+    changes
+        What differs between the parts of the two: kind, eps, width, gain offset, plan. `kept`,
+        `harmless`, `lost` and `layers` are of all parts, the numbers above of the main one's norms.
     """
 
     a: str
@@ -110,6 +115,13 @@ class EpsComparison:
     lost_in_both: int
     layers: tuple[PortLayer, ...]
     evidence: str
+    changes: tuple[PartChange, ...] = ()
+
+    @property
+    def gains_kept(self) -> bool:
+        """Whether all gains and biases that are known on both sides are kept, or rounded alone."""
+        known = [layer.gains for layer in self.layers if layer.gains is not None]
+        return all(one.kept or (one.kind == ROUNDED and not one.bias) for one in known)
 
     def to_json(self) -> str:
         """All of it as strict JSON, in which NaN and infinity are null."""
@@ -122,7 +134,7 @@ class EpsComparison:
         lines = [
             f"{verdict}: {first:g} in {self.a or 'one'}, {second:g} in {self.b or 'the other'}",
             f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}",
-            *self._describe_plans(), *self.gains,
+            *self._describe_plans(), *map(str, self.changes), *self.gains,
         ]  # fmt: skip
         rows = f" (of {SAMPLES} sample rows a norm)" if self.assumed else ""
         lines += [

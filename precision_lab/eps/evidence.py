@@ -36,12 +36,12 @@ No range is tight: each ends at the round number beyond what was seen. Of traine
 first norm has rows of 0.090 to 0.135 and MiniLM's embeddings 0.062 to 0.170 (their captures), and
 reports speak of mean squares of 2e-4 and 4e-4, which is 0.014 and 0.020; medians in SmolLM2's
 stream go from 0.15 to 33 (a first token reaches 1,028 through one channel, which a normal row does
-not stand for). Of fresh models, as the classes of transformers 5.24.0 initialise them and 32 random
-tokens run through them: after an embedding 0.0186 (Qwen3-Next) to 1.13 (T5; Gemma 3's are scaled to
-0.50), in the stream 0.019 (Qwen3-Next's second norm) to 2.3, query and key 0.012 (OLMo 2, of a
-stream that is not normed) to 0.77, latents of DeepSeek-V3 0.56 to 0.71, gated norms 1e-8 to 1e-4,
-median 2e-5 (Qwen3-Next) and 0.4 to 18 (Mamba 2). Rows that a branch alone gives, which OLMo 2 norms
-before it adds them, start at 0.002.
+not stand for). Of fresh models, 256 to 1,024 wide and of two to four layers, as the classes of
+transformers 5.24.0 initialise them, with 32 random tokens run through: after an embedding 0.0186
+(Qwen3-Next) to 1.1 (T5; Gemma 3's are scaled to 0.50), in the stream 0.019 (Qwen3-Next's second
+norm) to 2.3, query and key 0.012 (OLMo 2, of a stream that is not normed) to 0.77, latents of
+DeepSeek-V3 0.56 to 0.71, gated norms 1e-8 to 1e-4, median 2e-5 (Qwen3-Next) and 0.4 to 18 (Mamba
+2). Rows that a branch alone gives, which OLMo 2 norms before it adds them, start at 0.002.
 """
 SEED = 5
 SIZES = 61
@@ -190,19 +190,21 @@ def assumed_evidence(
 
 
 def with_parameters(
-    evidence: LayerEvidence, weight: Array, bias: Array | None, *, offset: float
-) -> LayerEvidence:
-    """The same rows before a norm with other parameters.
+    evidence: LayerEvidence, weight: Array | None, bias: Array | None, *, offset: float,
+    format: Format | None = None,
+) -> LayerEvidence:  # fmt: skip
+    """The same rows before a norm with other parameters, in that of the rows or another format.
 
     Raises
     ------
     InputError
         Where the format does not hold them.
     """
+    target = evidence.format if format is None else format
     return dataclasses.replace(
         evidence,
-        weight=_parameter("weight", evidence.name, weight, evidence.format),
-        bias=_parameter("bias", evidence.name, bias, evidence.format),
+        weight=_parameter("weight", evidence.name, weight, target),
+        bias=_parameter("bias", evidence.name, bias, target),
         offset=offset,
     )
 

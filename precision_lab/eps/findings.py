@@ -243,17 +243,24 @@ def _lost(layer: LayerAdvice, subject: Subject) -> Statement:
     )
 
 
-def _row_sizes(layers: Sequence[LayerAdvice], _subject: Subject) -> Statement:
+def _row_sizes(layers: Sequence[LayerAdvice], subject: Subject) -> Statement:
     """Where the verdict turns, in the norms that decide."""
-    safe = [(layer.safe_rms, layer) for layer in layers if layer.safe_rms is not None]
-    if not safe or len(safe) < len(layers):
+    if subject.eps is None:
         return None
+    safe = [(layer.safe_rms, layer) for layer in layers if layer.safe_rms is not None]
+    if len(safe) < len(layers):
+        name = next(layer.layer for layer in layers if layer.safe_rms is None)
+        return NOTE, f"normal rows of every RMS depart or are lost in {name}"
     (low, _), smallest = max(safe, key=lambda pair: pair[0][0])
     (_, high), largest = min(safe, key=lambda pair: pair[0][1])
     if low > high:
-        return None
+        return NOTE, (
+            f"no RMS suits all norms: {smallest.layer} needs rows above {low:.3g}, {largest.layer} "
+            f"normal rows up to {high:.3g}"
+        )
     aside = PADDING & {name for layer in layers for name in layer.harm}
-    text = f"{'rows of zeros aside, ' if aside else ''}{describe_safe_rms((low, high))}"
+    text = "rows of zeros aside, " if aside else ""
+    text += describe_safe_rms((low, high), new=subject.new)
     deciding = [one.layer for one, end in ((smallest, low), (largest, high < SHOWN)) if end]
     if len({pair[0] for pair in safe}) > 1 and deciding:
         text += f"; {' and '.join(dict.fromkeys(deciding))} decide{'s' * (len(deciding) < 2)}"
@@ -303,6 +310,10 @@ def _missing(subject: Subject) -> Statement:
     return NOTE, text
 
 
+def _notes(subject: Subject) -> Statement:
+    return (NOTE, "; ".join(subject.model.notes)) if subject.model.notes else None
+
+
 codes: Table[FindingCode] = Table(
     "code of a finding",
     [
@@ -324,5 +335,7 @@ codes: Table[FindingCode] = Table(
         FindingCode("format-assumed", of_model=_format_assumed),
         FindingCode("default-differs-from-release", of_model=_default),
         FindingCode("missing-eps", of_model=_missing),
+        FindingCode("model-note", of_model=_notes),
+        FindingCode("readings-differ"),
     ],
 )

@@ -7,11 +7,13 @@ gains that are off by one, and every output is wrong by w/(1 + w) or (2 + w)/(1 
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.eps.evidence import counted
 from precision_lab.numbers import format_of
 
 if TYPE_CHECKING:
@@ -42,16 +44,31 @@ class GainChange:
         Of gains that are off by one: 1 where the port has one too many, −1 where it lacks one.
     largest
         The largest change, relative to the original's gain; infinite where that is 0.
+    bias
+        The largest change of a bias.
     """
 
     kind: str
     step: int = 0
     largest: float = 0.0
+    bias: float = 0.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether all gains and biases are what they were."""
+        return self.kind == KEPT and not self.bias
 
 
 def change_of(first: Parameters, second: Parameters, offsets: tuple[float, float]) -> GainChange:
-    """How the gain weight + offset of one norm changed, its bias aside."""
-    (a, _), (b, _) = first, second
+    """How the gain weight + offset of one norm changed, and its bias."""
+    one, other = (
+        np.zeros(1) if bias is None else bias.astype(np.float64) for _, bias in (first, second)
+    )
+    gains = _gain_change(first[0], second[0], offsets)
+    return dataclasses.replace(gains, bias=float(np.max(np.abs(other - one))))
+
+
+def _gain_change(a: NDArray[Any], b: NDArray[Any], offsets: tuple[float, float]) -> GainChange:
     gain, port = (
         each.astype(np.float64) + offset for each, offset in zip((a, b), offsets, strict=True)
     )
@@ -78,11 +95,18 @@ def describe_gains(changes: Mapping[str, GainChange], norms: int) -> list[str]:
     """What became of the gains, in sentences: none where none were compared."""
     if not changes:
         return []
-    compared = f"{len(changes)} of {norms} norms" if len(changes) < norms else f"{norms} norms"
-    kinds = {one.kind for one in changes.values()}
-    if kinds == {KEPT}:
-        return [f"gains kept: {compared} compared"]
+    compared = counted(norms, "norm")
+    if len(changes) < norms:
+        compared = f"{len(changes)} of {compared}"
     lines = []
+    if all(one.kind == KEPT for one in changes.values()):
+        lines.append(f"gains kept: {compared} compared")
+    moved = {name: one.bias for name, one in changes.items() if one.bias}
+    if moved:
+        name = max(moved, key=moved.__getitem__)
+        lines.append(
+            f"biases changed by up to {moved[name]:.3g} ({name}), in {len(moved)} of {compared}"
+        )
     for kind in (OFF_BY_ONE, OTHER, ROUNDED):
         found = {name: one for name, one in changes.items() if one.kind == kind}
         if not found:

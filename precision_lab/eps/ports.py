@@ -15,15 +15,15 @@ from precision_lab.eps.evidence import check_range, describe_evidence, with_para
 from precision_lab.eps.layers import LayerCase
 from precision_lab.eps.model_lookup import ModelNorms, find_model, limited_eps
 from precision_lab.eps.port_gains import (
-    KEPT,
     GainChange,
     Parameters,
     change_of,
     describe_gains,
     match_norms,
 )
+from precision_lab.eps.port_pairs import pair_norms
 from precision_lab.eps.row_sizes import safe_rms
-from precision_lab.eps.subject import Subject, subject
+from precision_lab.eps.subject import Subject, subject, with_eps
 from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from precision_lab.arithmetic import Floats
     from precision_lab.eps.evidence import LayerEvidence
+    from precision_lab.eps.port_parts import PartChange
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
 
@@ -75,27 +76,72 @@ def compare_eps(
     same_plan = isinstance(b, int | float | np.floating) and not isinstance(b, bool)
     if same_plan:
         port = dataclasses.replace(
-            original, name="the port", eps=limited_eps(b, of="the eps of the port")
+            with_eps(original, limited_eps(b, of="the eps of the port")), name="the port"
         )
     else:
         port = find_model(b)
-    if original.norm != port.norm:
+    pairs, changes = pair_norms(original, port, (plan, port_plan))
+    (one, other), *rest = [pair for pair in pairs if pair[0].norm == pair[1].norm] or pairs
+    if one.norm != other.norm:
         raise InputError(
             f"{original.name or 'the original'} has {original.norm!r} norms and "
             f"{port.name or 'the port'} has {port.norm!r} norms: no port keeps eps then"
         )
     if activations is None:
-        with_rows = (each for each in (original, port) if each.has_rows)
-        activations = next((each for each in with_rows if each.widths & original.widths), None)
+        with_rows = (each for each in (one, other) if each.has_rows)
+        activations = next((each for each in with_rows if each.widths & one.widths), None)
+    main = _compare_groups(
+        one, other, format=format, plan=plan, port_plan=port_plan, activations=activations,
+        rms=rms, same_plan=same_plan,
+    )  # fmt: skip
+    apart = [
+        _compare_groups(
+            one, other, format=format, plan=plan, port_plan=port_plan, rms=rms, same_plan=same_plan
+        )
+        for one, other in rest
+    ]
+    return _merge(main, apart, changes)
+
+
+def _compare_groups(
+    original: ModelNorms, port: ModelNorms, *, format: Format | str | None,
+    plan: Plan | str | None, port_plan: Plan | str | None, rms: tuple[float, float] | None,
+    same_plan: bool, activations: Any = None,
+) -> EpsComparison:  # fmt: skip
+    """Norms of one kind, eps, gain offset and plan, and the same norms of the port."""
+    original, port = (
+        dataclasses.replace(each, others=(), readings=()) for each in (original, port)
+    )
     first = subject(original, format=format, plan=plan, activations=activations, rms=rms)
     offset = first.model.offset if same_plan else port.offset
     second = subject(
-        dataclasses.replace(port, layers=first.model.layers, offset=offset,
-                            hidden_size=original.hidden_size, other_sizes=original.other_sizes),
+        dataclasses.replace(
+            port, layers=first.model.layers, offset=offset, label=original.label,
+            places=original.places, hidden_size=original.hidden_size,
+            other_sizes=original.other_sizes,
+        ),
         format=first.format, plan=port_plan or (first.plan if same_plan else None), rms=rms,
     )  # fmt: skip
     check_range(first.layers)
     return _compare(first, second, {} if same_plan else _known_gains(first, original, port))
+
+
+def _merge(
+    main: EpsComparison, apart: Sequence[EpsComparison], changes: Sequence[PartChange]
+) -> EpsComparison:
+    """One answer for the main norms and those beside them, whose numbers are by layer."""
+    fields = {each.field for each in changes}
+    every = [main, *apart]
+    layers = [layer for each in every for layer in each.layers]
+    gains = [text for each in apart for text in each.gains if text not in main.gains]
+    return dataclasses.replace(
+        main, changes=tuple(changes), gains=(*main.gains, *gains),
+        kept=all(each.kept for each in every) and not fields & {"eps", "norm", "part"},
+        harmless=all(each.harmless for each in every) and not fields & {"norm", "part"},
+        lost=sum(each.lost for each in every),
+        lost_in_both=sum(each.lost_in_both for each in every),
+        layers=tuple(sorted(layers, key=lambda layer: -(layer.ulp.largest or 0.0))),
+    )  # fmt: skip
 
 
 def _known_gains(
@@ -173,7 +219,7 @@ class Side:
 
 def _gains_harm(layer: PortLayer) -> bool:
     """Whether other gains move an output of these rows by more than half an ulp, in float64."""
-    changed = layer.gains is not None and layer.gains.kind != KEPT
+    changed = layer.gains is not None and not layer.gains.kept
     return changed and (layer.ulp.largest or 0.0) > HALF
 
 

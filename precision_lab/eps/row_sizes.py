@@ -23,11 +23,12 @@ from precision_lab.eps.exact_rows import ExactRow
 from precision_lab.eps.lost_rows import Losses
 from precision_lab.eps.representable import effective_eps
 from precision_lab.numbers import formats
-from precision_lab.plan import shrinks_past
+from precision_lab.plan import EPS_PLACES, shrinks_past
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from precision_lab.arithmetic import Floats
     from precision_lab.norm import Norm
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
@@ -38,6 +39,10 @@ LEAST, TOP = int(GRID.ordinal(GRID.smallest)), int(GRID.ordinal(GRID.largest))
 """The first and the last place among them."""
 MIDDLE = [2.0**k for k in (0, -3, 3, -6, 6, -9, 9, -12, -15, -18, -24)]
 """Sizes at which a plan that loses the smallest or the largest rows is most likely to lose none."""
+BAND = 2.0**-46
+"""Beside half an ulp, so much is left to the exact comparison: float64 errs by less."""
+TOGETHER = 15
+"""Sizes that are run through a plan at once."""
 MONOTONE = ("inside", "sum", "missing")
 """Places of eps where a larger row departs less."""
 TOP_OVER_RMS = 4.0
@@ -48,9 +53,15 @@ SHOWN = 1e6
 """A row of a root mean square above this is not spoken of."""
 
 
-def describe_safe_rms(safe: tuple[float, float]) -> str:
-    """The root mean squares of rows that bear an eps, in words; ends rounded to the safe side."""
+def describe_safe_rms(safe: tuple[float, float], *, new: bool = False) -> str:
+    """The root mean squares of rows that bear an eps, in words; ends rounded to the safe side.
+
+    `new` says that it is the median row alone which must not shrink.
+    """
     low, high = safe
+    if new:
+        limit = f", and normal rows none above {_shorten(high)}" if high < SHOWN else ""
+        return f"no harm where the median row has an RMS above {_shorten(low, up=True)}{limit}"
     if high < SHOWN:
         least = f"from {_shorten(low, up=True)} " if low else ""
         return f"no harm for normal rows of RMS {least}{'' if low else 'up '}to {_shorten(high)}"
@@ -89,15 +100,19 @@ def safe_rms(
         mean for layer norms. None where normal rows of all sizes are lost.
     """
 
-    def loses(rms: float) -> bool:
-        return _loses(norm, hidden, target, plan, eps=eps, rms=rms)
+    def loses(places: Sequence[int]) -> list[bool]:
+        sizes = np.array([_size(place) for place in places])
+        return _loses(norm, hidden, target, plan, eps=eps, sizes=sizes)
 
-    middle = next((_place(rms) for rms in MIDDLE if not loses(rms)), None)
+    tried = [_place(rms) for rms in MIDDLE] + [LEAST, TOP]
+    lost = dict(zip(tried, loses(tried), strict=True))
+    middle = next((place for place in tried if not lost[place]), None)
     low = harmless_from(hidden, target, plan, eps=eps, function=function)
     if middle is None or low is None:
         return None
-    high = _last(loses, middle, TOP)
-    low = max(low, _first(loses, LEAST, middle))
+    high = _edge(loses, TOP, middle, count=TOGETHER) if lost[TOP] else TOP
+    if lost[LEAST]:
+        low = max(low, _edge(loses, LEAST, middle, count=TOGETHER))
     if low > high:
         return None
     return (0.0 if low == LEAST else _size(low)), _size(high)
@@ -113,21 +128,22 @@ def harmless_from(
     """
     settled = plan.formats_for(target, target)
     harms = _harm(settled, hidden, eps=eps, function=function)
-    if harms(_size(TOP)):
+    if harms(TOP):
         return None
-    if settled.prescale == "none" and (function is None or settled.eps_place in MONOTONE):
-        return _first(harms, LEAST, TOP)
-    binades = [LEAST, *(_place(2.0**k) for k in range(GRID.emin, GRID.emax + 1))]
-    harmed = next((place for place in reversed(binades) if harms(_size(place))), None)
-    if harmed is None:
-        return LEAST
-    return _first(harms, harmed, min((place for place in binades if place > harmed), default=TOP))
+    harmed, harmless = LEAST, TOP
+    if settled.prescale != "none" or (function is not None and settled.eps_place not in MONOTONE):
+        binades = [TOP, *(_place(2.0**k) for k in range(GRID.emax, GRID.emin - 1, -1)), LEAST]
+        harmed = next((place for place in binades if harms(place)), LEAST)
+        harmless = binades[max(binades.index(harmed) - 1, 0)]
+    if not harms(harmed):
+        return harmed
+    return _edge(lambda places: [harms(place) for place in places], harmed, harmless, count=1)
 
 
 def _harm(
     settled: Plan, hidden: int, *, eps: float, function: float | None
-) -> Callable[[float], bool]:
-    """Whether some row of a size departs from the function, or shrinks too far where there is none.
+) -> Callable[[int], bool]:
+    """Whether some row of the size at a place departs; without a function, shrinks too far.
 
     An output departs by more than half an ulp where r moves by more than 2^-(p+1) of itself, in an
     output that lies just below a power of two.
@@ -135,13 +151,21 @@ def _harm(
     share = Fraction(1, 2 ** (formats[settled.output_format].precision + 1))
     place = settled.eps_place
 
-    def harms(rms: float) -> bool:
+    def harms(at: int) -> bool:
+        rms = _size(at)
         square = Fraction(rms) ** 2
         added = float(effective_eps(settled, eps, np.array([TOP_OVER_RMS * rms]))[0])
         if not math.isfinite(added):
             return True
         if function is None:
             return shrinks_past(place, square, added, hidden, share)
+        ms = rms * rms
+        divisor = EPS_PLACES[place].denominators(np.array([ms]), np.array([added]), hidden)
+        moved = math.inf
+        if divisor[0]:
+            moved = abs(math.sqrt(ms + function) / float(divisor[0]) - 1)
+        if abs(moved - float(share)) > BAND * (1 + moved):
+            return moved > share
         row = ExactRow(square, square + Fraction(function), hidden, share=share)
         return any(row.departs(place, added, low=low) for low in (True, False))
 
@@ -149,16 +173,17 @@ def _harm(
 
 
 def _loses(
-    norm: Norm, hidden: int, target: Format, plan: Plan, *, eps: float, rms: float
-) -> bool:  # fmt: skip
-    """Whether a normal row of a size is lost, in the plan or on its way into the format."""
-    row = normal_rows(hidden, norm.centred)[:1] * rms
-    evidence = recorded_evidence("", norm, row, None, None, format=target)
-    if evidence.overflowing:
-        return True
-    losses = Losses(evidence, plan, reference=eps)
-    lost = losses.lost(eps)
-    return bool((lost.low | lost.high | losses.overflows.any)[0])
+    norm: Norm, hidden: int, target: Format, plan: Plan, *, eps: float, sizes: Floats
+) -> list[bool]:
+    """Whether a normal row of each size is lost, in the plan or on its way into the format."""
+    rows = normal_rows(hidden, norm.centred)[:1] * sizes[:, None]
+    lost = np.asarray(~np.isfinite(target.round(rows)).all(axis=1))
+    if not lost.all():
+        evidence = recorded_evidence("", norm, rows[~lost], None, None, format=target)
+        losses = Losses(evidence, plan, reference=eps)
+        found = losses.lost(eps)
+        lost[~lost] = (found.low | found.high | losses.overflows.any)[:-1]
+    return [bool(one) for one in lost]
 
 
 def _place(rms: float) -> int:
@@ -169,21 +194,14 @@ def _size(ordinal: int) -> float:
     return float(GRID.from_ordinal(ordinal))
 
 
-def _first(broken: Callable[[float], bool], low: int, high: int) -> int:
-    """The first place from `low` that is not broken; `high` is not."""
-    if not broken(_size(low)):
-        return low
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if broken(_size(middle)) else (low, middle)
-    return high
-
-
-def _last(broken: Callable[[float], bool], low: int, high: int) -> int:
-    """The last place to `high` that is not broken; `low` is not."""
-    if not broken(_size(high)):
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if broken(_size(middle)) else (middle, high)
-    return low
+def _edge(broken: Callable[[Sequence[int]], list[bool]], bad: int, good: int, *, count: int) -> int:
+    """The place next to a broken one on the way from `bad` to `good`; `count` are tried at once."""
+    while abs(good - bad) > 1:
+        step = max(abs(good - bad) // (count + 1), 1)
+        step = step if good > bad else -step
+        places = [*range(bad + step, good, step)][:count]
+        kept = [place for place, out in zip(places, broken(places), strict=True) if not out]
+        good = kept[0] if kept else good
+        bad = max((place for place in [bad, *places] if (place - good) * step < 0),
+                  key=lambda place: place * step)  # fmt: skip
+    return good

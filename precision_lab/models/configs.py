@@ -80,6 +80,8 @@ class ModelConfig:
     gains
         Weight and bias (None where there is none) by the norm's name, where the file itself holds
         them; None where they may lie in safetensors beside it.
+    guessed
+        Whether norm and plan are guessed from the spelling of a key.
     """
 
     path: Path
@@ -100,6 +102,7 @@ class ModelConfig:
     unjudged: tuple[Unjudged, ...] = ()
     notes: tuple[str, ...] = ()
     gains: Gains | None = None
+    guessed: bool = False
 
 
 def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConfig:
@@ -194,14 +197,14 @@ def _guessed_config(path: Path, found: dict[str, Any], guessed: GuessedParts) ->
     return _assemble(
         path, found, guessed.config, guessed.main, model_type=guessed.type,
         parts=guessed.parts, unjudged=guessed.unjudged, notes=guessed.notes,
-        default_eps=guessed.default_eps,
+        default_eps=guessed.default_eps, guessed=guessed.guessed,
     )  # fmt: skip
 
 
 def _assemble(
     path: Path, found: dict[str, Any], inner: Mapping[str, Any], main: NormPart, *,
     model_type: str, parts: list[NormPart], unjudged: list[Unjudged], notes: list[str],
-    default_eps: float | None,
+    default_eps: float | None, guessed: bool = False,
 ) -> ModelConfig:  # fmt: skip
     """The record: what it says of the main part, and all parts, the main one's first."""
     base = found.get("_name_or_path")
@@ -220,6 +223,7 @@ def _assemble(
         dtype=dtype, unknown_dtype="" if dtype else stored, default_eps=default_eps,
         weight_offset=main.weight_offset, base=base if isinstance(base, str) else "",
         parts=tuple(ordered), unjudged=tuple(unjudged), notes=tuple(notes),
+        guessed=guessed,
     )  # fmt: skip
 
 
@@ -250,7 +254,7 @@ def _refuse_foreign_eps(found: dict[str, Any], typed: TypeParts) -> None:
     main, row = typed.main, typed.row
     if main is None or row is None:
         return
-    known = {*row.eps_keys, *row.ignored, *row.aliases}
+    known = {*row.eps_keys, *row.ignored, *row.spellings}
     places = [(typed.prefix, typed.config, known)]
     places += [(f"{key}.", found[key], set()) for key in TEXT_KEYS
                if isinstance(found.get(key), dict) and not typed.prefix

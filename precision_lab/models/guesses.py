@@ -21,12 +21,13 @@ NORM_NAMES = {"rms": "RMSNorm", "layer": "LayerNorm"}
 
 @dataclass(kw_only=True)
 class GuessedParts:
-    """What is taken of a config: as of `ModelConfig`, and the main part."""
+    """What is taken of a config: as of `ModelConfig`, and the main part and its keys."""
 
     main: NormPart
     config: Mapping[str, Any]
     type: str
     default_eps: float | None = None
+    guessed: bool = False
     parts: list[NormPart] = field(default_factory=list)
     unjudged: list[Unjudged] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -105,6 +106,7 @@ def _guess(
         notes.append(f"{whose}: {kind} and plan guessed from the key {last}")
     result = GuessedParts(
         main=part, config=main.keys, type=main.type, parts=[part], notes=notes,
+        guessed=row is None and norm is None,
         default_eps=row.eps_default if row is not None else None,
     )  # fmt: skip
     _add_towers(result, found, main)

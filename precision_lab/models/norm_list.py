@@ -54,10 +54,12 @@ def group_norms(
     for one in listed:
         key = (one.part, one.norm, one.eps, one.hidden_size, one.weight_offset, one.plan, one.place)
         before = parts[key].count if key in parts else 0
+        names = parts[key].names if key in parts else ()
         parts[key] = NormPart(
             part=one.part, norm=one.norm, eps=one.eps, hidden_size=one.hidden_size,
             weight_offset=one.weight_offset, count=before + one.count, plan=one.plan,
             eps_from=one.eps_from, place=one.place,
+            names=(*names, one.name),
         )  # fmt: skip
     main = next((part for part in parts.values() if part.place == "stream"), None)
     main = main or next(iter(parts.values()))

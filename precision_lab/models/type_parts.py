@@ -66,7 +66,7 @@ def parts_of(
         If an eps or a width that is given is none.
     """
     found = TypeParts(row=row, config=config, prefix=prefix)
-    keys = Keys(config, row.defaults, row.aliases)
+    keys = Keys(config, row.defaults, row.spellings)
     inner = dict(_inner_configs(row, config))
     replaced = {key for key, (type, _) in inner.items() if type != row.configs[key]}
     own = [each for each in row.norms if each.sub.partition(".")[0] not in replaced]

@@ -102,8 +102,8 @@ class ModelType:
         The keys of the configs that it holds, and the type of each by default.
     defaults
         What its class takes where a key is missing: a value, or an expression over other keys.
-    aliases
-        Other spellings of keys.
+    spellings
+        Other spellings of keys, and the key that each stands for.
     ignored
         Keys of an eps that its config class has and none of its norms follows.
     whole
@@ -117,7 +117,7 @@ class ModelType:
     others: tuple[TypeOther, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     source: str
@@ -127,10 +127,11 @@ class ModelType:
     def main(self) -> TypeNorm | None:
         """The norms that stand for it: of the stream, as many as may be; None where it has none."""
         own = [row for row in self.norms if not row.sub] or [*self.norms]
-        places = ("stream", "embedding")
-        order = sorted(own, key=lambda row: (row.place not in places, bool(row.condition)))
+        places = ("stream", "embedding", "qk", "latent", "gated")
+        order = sorted(own, key=lambda row: (places.index(row.place), bool(row.condition)))
         stream = [row for row in order if row.place == order[0].place] if order else []
-        return max(stream, key=lambda row: _number_of(row.names), default=None)
+        # Of several stages the last, whose rows are the widest.
+        return max(reversed(stream), key=lambda row: _number_of(row.names), default=None)
 
     @property
     def norm(self) -> str:
@@ -188,7 +189,7 @@ def _read(path: Path) -> Iterator[ModelType]:
             norms=tuple(TypeNorm(**row) for row in _rows(record, "norms")),
             others=tuple(TypeOther(**row) for row in _rows(record, "unjudged")),
             configs=record.get("configs", {}), defaults=record.get("defaults", {}),
-            aliases=record.get("aliases", {}), ignored=tuple(record.get("ignored", ())),
+            spellings=record.get("aliases", {}), ignored=tuple(record.get("ignored", ())),
             whole=tuple(record.get("whole", ())),
         )  # fmt: skip
 
