@@ -34,8 +34,12 @@ def type_of_class(name: str) -> str:
     stem = _letters(HEAD.sub("", name))
     if stem in OTHERS and OTHERS[stem] in model_types:
         return OTHERS[stem]
-    exact = next((type for type in model_types if _letters(type) == stem), "")
-    return exact or next((type for type in model_types if _letters(type) == stem + "text"), "")
+    # Where a model holds others, the class without them is that of its text model.
+    stems = [_letters(name), _letters(name.removesuffix("Model")), stem]
+    if name.endswith("ForCausalLM"):
+        stems.insert(0, f"{stem}text")
+    types = {_letters(type): type for type in reversed([*model_types])}
+    return next((types[each] for each in stems if each in types), "")
 
 
 def type_of_config(found: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EPS_KEYS", "SIZE_KEYS", "TEXT_KEYS", "ModelConfig", "read_model_config"]
 
-CONFIG = "config.json"
+CONFIG, PARAMS = "config.json", "params.json"
 CONFIG_LIMIT = 2**22
 """Bytes of the largest config that is read; those of real models have a few thousand."""
 NARROW = 8
@@ -295,4 +295,4 @@ def _model(path: Path) -> str:
     for folder in resolved.parents:
         if folder.name.startswith("models--"):
             return folder.name.removeprefix("models--").replace("--", "/")
-    return resolved.parent.name if path.name == CONFIG else path.stem
+    return resolved.parent.name if path.name in (CONFIG, PARAMS) else path.stem

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.models.dialect import Reading
 from precision_lab.models.diffusers_types import read_diffusers
 from precision_lab.models.meta_params import read_meta
 from precision_lab.models.tensorrt_llm import read_tensorrt_llm
@@ -18,6 +17,8 @@ from precision_lab.models.timm_types import read_timm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from precision_lab.models.dialect import Reading
 
 
 @dataclass(frozen=True, kw_only=True)

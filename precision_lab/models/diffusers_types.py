@@ -65,7 +65,8 @@ diffusers_types: Table[ModelType] = Table(
         _model(
             "SD3Transformer2DModel", _layer("4*num_layers"),
             _qk("4*num_layers", condition="qk_norm=rms_norm", plan=CAST),
-            _qk("2*#dual_attention_layers", condition="qk_norm=rms_norm&dual_attention_layers", plan=CAST),
+            _qk("2*#dual_attention_layers", plan=CAST,
+                condition="qk_norm=rms_norm&dual_attention_layers"),
             heads=18, head=64, num_layers=18,
         ),
         _model(

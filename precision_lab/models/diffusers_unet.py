@@ -47,7 +47,8 @@ DEFAULTS: dict[str, Any] = {
     "up_block_types": ["UpBlock2D", *["CrossAttnUpBlock2D"] * 3], "norm_eps": 1e-5,
 }  # fmt: skip
 UNCONDITIONED = {
-    "block_out_channels": [224, 448, 672, 896], "mid_block_type": "UNetMidBlock2D",
+    "block_out_channels": [224, 448, 672, 896],
+    "mid_block_type": "UNetMidBlock2D",
     "down_block_types": ["DownBlock2D", *["AttnDownBlock2D"] * 3],
     "up_block_types": [*["AttnUpBlock2D"] * 3, "UpBlock2D"],
 }
@@ -99,7 +100,9 @@ def read_unet(name: str, found: Mapping[str, Any], source: str) -> Reading:
         for key in UNREAD
         if found.get(key) is not None and found[key] not in EMBEDDED_WITHOUT
     ]
-    others = [TypeOther(names=(), kind="GroupNorm", why=_why(read_eps("norm_eps", keys["norm_eps"])))]
+    others = [
+        TypeOther(names=(), kind="GroupNorm", why=_why(read_eps("norm_eps", keys["norm_eps"])))
+    ]
     if norms or any("Attn" in block.kind for block in blocks):
         attention = GROUP_EPS if norms else keys["norm_eps"]
         others.append(TypeOther(names=(), kind="GroupNorm", why=_why(attention)))

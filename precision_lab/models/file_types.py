@@ -25,7 +25,7 @@ CONFIG_INSTEAD = "give the model's config.json, or its folder"
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(.*)", re.IGNORECASE | re.DOTALL)
 OTHER_CONFIGS = ("params.json", "model_index.json", "adapter_config.json")
 """Configs of other names, in the order in which they are looked for."""
-REST = re.compile(r"-0*([2-9]|\d{2,})-of-\d+\.gguf$", re.IGNORECASE)
+REST = re.compile(r"-(?!0*1-)\d+-of-\d+\.gguf$", re.IGNORECASE)
 """Shards of a GGUF file after its first."""
 HUB = re.compile(r"(?:huggingface\.co/|hf\.co/)?([\w.-]+/[\w.-]+)(?:[/@].*)?", re.ASCII)
 

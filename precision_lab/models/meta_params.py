@@ -17,7 +17,7 @@ from precision_lab.models.types import model_types
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ALIASES = {
+SPELLINGS = {
     "norm_eps": "rms_norm_eps", "dim": "hidden_size", "n_layers": "num_hidden_layers",
     "n_heads": "num_attention_heads", "n_kv_heads": "num_key_value_heads",
 }  # fmt: skip
@@ -39,13 +39,11 @@ def read_meta(found: Mapping[str, Any]) -> Reading:
             Unjudged(part="text latent", kind="RMSNorm", why="its eps is not in params.json")
         )
     if found.get("qk_norm") or found.get("use_qk_norm"):
-        unjudged.append(
-            Unjudged(part="text qk", kind="norm", why="its kind is not in params.json")
-        )
+        unjudged.append(Unjudged(part="text qk", kind="norm", why="its kind is not in params.json"))
     return Reading(
         row=replace(
-            row, part="text", aliases=row.aliases | ALIASES,
-            defaults=row.defaults | {"rms_norm_eps": EPS},
+            row, part="text", spellings={**row.spellings, **SPELLINGS},
+            defaults={**row.defaults, "rms_norm_eps": EPS},
         ),
         keys=found, unjudged=tuple(unjudged),
     )  # fmt: skip

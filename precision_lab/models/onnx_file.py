@@ -101,7 +101,7 @@ class _Collection:
         self.gains: Gains = {}
         self.formats: list[str] = []
         self.lacking = 0
-        self.weights: set[str] = set()
+        self.scopes: dict[str, Scope] = {}
 
     def read(self, scope: Scope) -> None:
         """Take up the norms of a graph."""
@@ -168,12 +168,11 @@ class _Collection:
         self, scope: Scope, width: int, *, weight: str, bias: str, kind: str, format: str,
         norm: ListedNorm,
     ) -> None:  # fmt: skip
-        if weight and weight in self.weights:
-            return
+        if weight and self.scopes.setdefault(weight, scope) is not scope:
+            return  # the same norm in another branch
         if not width:
             self._refuse(kind, "the file does not say how wide its rows are")
             return
-        self.weights.add(weight)
         name, number = norm.name, 1
         while name in self.listed:
             number += 1
@@ -188,7 +187,8 @@ class _Collection:
         if addend is not None and addend.size != width:
             addend = None
         self.gains[name] = (
-            values.reshape(width), None if addend is None else addend.reshape(width)
+            values.reshape(width),
+            None if addend is None else addend.reshape(width),
         )
 
     def _refuse(self, kind: str, why: str) -> None:

@@ -151,9 +151,7 @@ def scopes(path: Path) -> Iterator[Scope]:
 def attributes(node: Any) -> dict[str, Any]:
     """A node's attributes that are numbers or lists of numbers."""
     read = {1: "f", 2: "i", 6: "floats", 7: "ints"}
-    return {
-        one.name: getattr(one, read[one.type]) for one in node.attribute if one.type in read
-    }
+    return {one.name: getattr(one, read[one.type]) for one in node.attribute if one.type in read}
 
 
 def _read(path: Path) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Norms of an ONNX graph that are written out: a root of a mean of squares, and what is added to it.
+"""Norms of an ONNX graph that are written out: a root of a mean of squares and what is added.
 
 The number under the root is read as the graph has it: one that is stored in half precision, or cast
 to it, may be another than its author's, or 0.

@@ -44,15 +44,15 @@ def read_tensorrt_llm(found: Mapping[str, Any]) -> Reading:
             "give the config.json of the model that it was converted from"
         )
     eps = row.main.eps_key
-    aliases = row.aliases | {"head_size": "head_dim"}
+    spellings = {**row.spellings, "head_size": "head_dim"}
     if eps:
-        aliases |= {"norm_epsilon": eps}
-    unjudged = ()
+        spellings["norm_epsilon"] = eps
+    unjudged: tuple[Unjudged, ...] = ()
     if keys.get("qk_layernorm"):
         why = "its eps is not in the config of TensorRT-LLM"
         unjudged = (Unjudged(part="text qk", kind="norm", why=why),)
     row = replace(
-        row, aliases=aliases, defaults=row.defaults | ({eps: EPS} if eps else {}),
+        row, spellings=spellings, defaults={**row.defaults, **({eps: EPS} if eps else {})},
         norms=tuple(replace(each, offset=0.0) for each in row.norms),
     )  # fmt: skip
     return Reading(row=with_plans(row, PLANS), keys=keys, unjudged=unjudged)

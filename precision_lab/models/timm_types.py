@@ -44,7 +44,7 @@ def read_timm(found: Mapping[str, Any]) -> Reading:
         raise unknown("architecture of timm", name, table["models"])
     record = table["models"][name]
     changed = found.get("model_args")
-    notes = ()
+    notes: tuple[str, ...] = ()
     if isinstance(changed, dict) and changed:
         keys = ", ".join(str(key)[:40] for key in list(changed)[:5])
         notes = (f"Its model_args ({keys}) are not read: the norms are those of {name} as it is.",)

@@ -19,7 +19,14 @@ from pathlib import Path
 OUT = Path(__file__).parents[2] / "precision_lab" / "models" / "timm_norms.json"
 PARTS = ("transforms", "transforms.functional", "transforms.v2", "ops", "ops.misc", "datasets",
          "models", "models.feature_extraction", "utils")  # fmt: skip
-GROUPED = ("BatchNorm", "GroupNorm", "InstanceNorm", "LocalResponse", "FrozenBatch", "FilterResponse")
+GROUPED = (
+    "BatchNorm",
+    "GroupNorm",
+    "InstanceNorm",
+    "LocalResponse",
+    "FrozenBatch",
+    "FilterResponse",
+)
 
 
 class AnyName(type):
@@ -96,15 +103,20 @@ def record(timm, name):
     }
 
 
-def main():
-    """Write the file."""
+def main(names):
+    """Write the file; with names, print the lines of these models alone."""
     timm = load()
+    if names:
+        sys.stdout.write(json.dumps({
+            "source": timm.__version__, "models": {name: record(timm, name) for name in names}
+        }))  # fmt: skip
+        return
     lines = []
     for name in timm.list_models():
         try:
             found = record(timm, name)
         except Exception as error:  # noqa: BLE001 - one model must not stop the others
-            print(name, repr(error)[:120], file=sys.stderr, flush=True)
+            sys.stderr.write(f"{name}: {error!r}\n")
             continue
         lines.append(f"{json.dumps(name)}: {json.dumps(found, separators=(',', ':'))}")
     head = f'{{"source": "timm {timm.__version__}, the models that it builds", "models": {{\n'
@@ -112,4 +124,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
