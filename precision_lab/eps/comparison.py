@@ -131,6 +131,8 @@ class EpsComparison:
         """In words."""
         first, second = self.eps
         verdict = "eps kept" if self.kept else "eps changed"
+        if not self.kept and first == second:
+            verdict = "the main norms' eps kept, others changed"
         lines = [
             f"{verdict}: {first:g} in {self.a or 'one'}, {second:g} in {self.b or 'the other'}",
             f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}",

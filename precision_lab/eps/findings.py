@@ -317,6 +317,7 @@ def _notes(subject: Subject) -> Statement:
 codes: Table[FindingCode] = Table(
     "code of a finding",
     [
+        FindingCode("model-note", of_model=_notes),
         FindingCode("eps-vanishes", _vanishes),
         FindingCode("eps-rounded", _rounded),
         FindingCode("eps-departs", _departs),
@@ -335,7 +336,6 @@ codes: Table[FindingCode] = Table(
         FindingCode("format-assumed", of_model=_format_assumed),
         FindingCode("default-differs-from-release", of_model=_default),
         FindingCode("missing-eps", of_model=_missing),
-        FindingCode("model-note", of_model=_notes),
         FindingCode("readings-differ"),
     ],
 )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Gains = Mapping[str, tuple[NDArray[Any], NDArray[Any] | None]]
 
 PLACE_NUMBER = re.compile(r"(?<![A-Za-z_])\d+(?![A-Za-z_])")
+FIRST_LAYER = re.compile(r"\.0\.")
 HINTS = {
     "text": ("text", "language", "llm"),
     "vision": ("vision", "visual", "image"),
@@ -65,7 +66,7 @@ def group_parts(
     numbers: dict[int, PartGroup] = {}
     for number, part in enumerate(parts):
         if gains and number not in counts:
-            if part.place != "embedding":
+            if not any(parts[owner].names == part.names for owner in counts):
                 unjudged.append(Unjudged(
                     part=part.part, kind=part.norm, why="no gain beside the config is one of it"
                 ))  # fmt: skip
@@ -132,8 +133,9 @@ def _part_of(name: str, size: int, parts: Sequence[NormPart], used: set[int]) ->
     template = f".{PLACE_NUMBER.sub('*', name)}"
     best: tuple[tuple[object, ...], int] | None = None
     for number, part in enumerate(parts):
-        if part.hidden_size != size or (part.place == "embedding" and number in used and
-                                        _splits(parts, number)):  # fmt: skip
+        if part.hidden_size != size:
+            continue
+        if _is_split(parts, number) and (number in used or not FIRST_LAYER.search(name)):
             continue
         length = max((_agreement(template, f".{each}") for each in part.names), default=0)
         if not length:
@@ -144,9 +146,12 @@ def _part_of(name: str, size: int, parts: Sequence[NormPart], used: set[int]) ->
     return best[1] if best is not None else None
 
 
-def _splits(parts: Sequence[NormPart], number: int) -> bool:
+def _is_split(parts: Sequence[NormPart], number: int) -> bool:
     """Whether the part is the first norm of a stream whose others are a part of their own."""
-    return any(each.names == parts[number].names for n, each in enumerate(parts) if n != number)
+    part = parts[number]
+    return part.place == "embedding" and any(
+        each.names == part.names for n, each in enumerate(parts) if n != number
+    )
 
 
 def _agreement(template: str, name: str) -> int:

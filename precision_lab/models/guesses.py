@@ -93,7 +93,7 @@ def _guess(
     name = norm if norm is not None else _norm(main)
     part = NormPart(
         part="text" if main.prefix else "model", norm=name, eps=eps, eps_from=key,
-        hidden_size=_hidden(main),
+        hidden_size=_hidden(main), count=0,
     )  # fmt: skip
     kind = NORM_NAMES.get(name, name)
     notes = []

@@ -28,7 +28,7 @@ class NormPart:
     weight_offset
         What the model adds to its weights.
     count
-        How many there are.
+        How many there are; 0 where that is not known.
     place
         What enters them: "embedding", "stream", "qk", "latent" or "gated".
     names

@@ -211,17 +211,27 @@ def _remote(name: str, plan: str, *, eps: str = "rms_norm_eps", norm: str = "rms
     )  # fmt: skip
 
 
-model_types: Table[ModelType] = Table(
-    "model type",
-    [
-        *_read(FILE),
-        _remote("internlm", "hf-llama"),
-        _remote("internlm2", "hf-llama"),
-        _remote("baichuan", "hf-llama"),
-        _remote("minicpm", "hf-llama"),
-        _remote("deepseek", "hf-llama"),
-        _remote("qwen", "hf-llama", eps="layer_norm_epsilon"),
-        _remote("chatglm", "hf-olmo2", eps="layernorm_epsilon"),
-        _remote("orion", "torch-layer-norm", norm="layer"),
-    ],
+def _pair(name: str, encoder: str) -> ModelType:
+    """Any encoder before any decoder: each config says its type."""
+    return ModelType(
+        name=name, configs={"encoder": encoder, "decoder": "bert"},
+        source="transformers 5.24.0, modeling file",
+    )  # fmt: skip
+
+
+BY_HAND = (
+    _pair("encoder-decoder", "bert"),
+    _pair("vision-encoder-decoder", "vit"),
+    _pair("speech-encoder-decoder", "wav2vec2"),
+    _remote("internlm", "hf-llama"),
+    _remote("internlm2", "hf-llama"),
+    _remote("baichuan", "hf-llama"),
+    _remote("minicpm", "hf-llama"),
+    _remote("deepseek", "hf-llama"),
+    _remote("qwen", "hf-llama", eps="layer_norm_epsilon"),
+    _remote("chatglm", "hf-olmo2", eps="layernorm_epsilon"),
+    _remote("orion", "torch-layer-norm", norm="layer"),
 )
+"""Types of which no model can be built from a default config."""
+
+model_types: Table[ModelType] = Table("model type", [*_read(FILE), *BY_HAND])

@@ -29,6 +29,7 @@ from built_norms import GATED, build, calls, default_config, sub_configs, walk
 
 from precision_lab import emulate
 from precision_lab.models.expressions import Keys, UnknownValueError
+from precision_lab.models.types import BY_HAND
 
 OUT = Path(__file__).parents[2] / "precision_lab" / "models" / "model_types.json"
 SIZE = re.compile(
@@ -690,7 +691,8 @@ def record_of(name):
 
 def main(names):
     """Write the file; with names, print their records alone."""
-    every = sorted(names or transformers.CONFIG_MAPPING)
+    by_hand = {row.name for row in BY_HAND}
+    every = sorted(names or set(transformers.CONFIG_MAPPING) - by_hand)
     simple = [name for name in every if not transformers.CONFIG_MAPPING[name].sub_configs]
     whole = [name for name in every if name not in simple]
     if names:
