@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError
 from precision_lab.files import check_path, prefix_path, read_object
+from precision_lab.models.config_values import read_eps
 from precision_lab.models.guesses import GuessedParts, guess_parts
 from precision_lab.models.parts import DEFAULT, FIXED, NormPart, Unjudged
 from precision_lab.models.spellings import EPS_KEYS, SIZE_KEYS
 from precision_lab.models.type_parts import TEXT_KEYS, TypeParts, parts_of
 from precision_lab.models.types import model_types
-from precision_lab.models.config_values import read_eps
 from precision_lab.norm import norms
 from precision_lab.numbers import formats
 
