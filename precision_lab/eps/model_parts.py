@@ -51,9 +51,7 @@ class PartGroup:
     bare: dict[str, int] = field(default_factory=dict)
 
 
-def group_parts(
-    parts: Sequence[NormPart], gains: Gains
-) -> tuple[list[PartGroup], list[Unjudged]]:
+def group_parts(parts: Sequence[NormPart], gains: Gains) -> tuple[list[PartGroup], list[Unjudged]]:
     """The groups of a model's parts, that of the first part first, and norms that no part explains.
 
     Where gains are known, their names say which norms there are, and how many.
@@ -102,9 +100,7 @@ def name_layers(group: PartGroup, first: str) -> None:
             group.places[name] = "stream" if part.count > 1 else part.place
 
 
-def _assign(
-    gains: Gains, parts: Sequence[NormPart]
-) -> tuple[dict[str, int], list[Unjudged]]:
+def _assign(gains: Gains, parts: Sequence[NormPart]) -> tuple[dict[str, int], list[Unjudged]]:
     """The part of each gain by its number in `parts`; and gains of norms that no part explains."""
     owners: dict[str, int] = {}
     lost: dict[str, list[int]] = defaultdict(list)

@@ -91,5 +91,3 @@ def is_changed(field: str, a: Any, b: Any) -> bool:
     if field == "eps" and None not in (a, b):
         return not math.isclose(a, b, rel_tol=SAME)
     return bool(a != b)
-
-

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from precision_lab.exceptions import InputError
 from precision_lab.files import check_path, prefix_path, read_object
 from precision_lab.models.architectures import type_of_config
+from precision_lab.models.config_values import read_eps
 from precision_lab.models.dialects import read_dialect
 from precision_lab.models.guesses import GuessedParts, guess_parts
 from precision_lab.models.parts import DEFAULT, FIXED, NormPart, Unjudged
@@ -26,7 +27,6 @@ from precision_lab.models.peft import base_name
 from precision_lab.models.spellings import EPS_KEYS, SIZE_KEYS
 from precision_lab.models.type_parts import TEXT_KEYS, TypeParts, parts_of
 from precision_lab.models.types import model_types
-from precision_lab.models.config_values import read_eps
 from precision_lab.norm import norms
 from precision_lab.numbers import formats
 

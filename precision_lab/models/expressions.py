@@ -89,7 +89,9 @@ class Keys:
     def names(expression: str) -> list[str]:
         """The keys that an expression takes as numbers."""
         factors = re.split(r"[+\-*/]", expression)
-        return [each for each in factors if each and not each.isdecimal() and not set("#:") & {*each}]
+        return [
+            each for each in factors if each and not each.isdecimal() and not set("#:") & {*each}
+        ]
 
     def number(self, expression: str) -> int:
         """The whole number that an expression gives."""

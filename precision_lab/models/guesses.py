@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError, the_nearest
+from precision_lab.models.config_values import read_eps, read_size
 from precision_lab.models.parts import NormPart, Unjudged
 from precision_lab.models.spellings import EPS_KEYS, SIZE_KEYS
 from precision_lab.models.type_parts import TEXT_KEYS, part_word, parts_of
 from precision_lab.models.types import model_types
-from precision_lab.models.config_values import read_eps, read_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,8 +70,13 @@ def guess_parts(found: Mapping[str, Any], type: str, norm: str | None) -> Guesse
     if row is not None and (typed := parts_of(row, main.keys, prefix=main.prefix)).main is not None:
         if norm in (None, typed.main.norm) and main.prefix:
             result = GuessedParts(
-                main=typed.main, config=typed.config, type=main.type, default_eps=row.eps_default,
-                parts=typed.parts, unjudged=typed.unjudged, notes=typed.notes,
+                main=typed.main,
+                config=typed.config,
+                type=main.type,
+                default_eps=row.eps_default,
+                parts=typed.parts,
+                unjudged=typed.unjudged,
+                notes=typed.notes,
             )
             if type:
                 result.notes.insert(0, (

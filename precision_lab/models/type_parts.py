@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from precision_lab.models.config_values import read_eps, read_size
 from precision_lab.models.expressions import Keys, UnknownValueError
 from precision_lab.models.parts import DEFAULT, FIXED, NormPart, Unjudged
 from precision_lab.models.types import ModelType, TypeNorm, model_types
-from precision_lab.models.config_values import read_eps, read_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -142,9 +142,7 @@ def _choose_text(found: TypeParts, row: ModelType, chosen: Mapping[TypeNorm, Nor
         found.main_row, found.main = next(iter(chosen.items()))
 
 
-def _part(
-    row: TypeNorm, keys: Keys, prefix: str, name: str, found: TypeParts
-) -> NormPart | None:
+def _part(row: TypeNorm, keys: Keys, prefix: str, name: str, found: TypeParts) -> NormPart | None:
     """The norms of a row, None where the config has none of them."""
     if not _holds(keys, row.condition):
         return None

@@ -80,9 +80,7 @@ def test_another_eps_of_the_vision_tower_is_a_change(write):
 
 def test_padding_in_the_encoder_gives_nan(write):
     """An eps of 1e-12 in the encoder is 0 in float16, whatever the decoder has."""
-    advice = recommend_eps(
-        write(PAIR), format="float16", plan="all-low", rms=(0.1, 1.0)
-    )
+    advice = recommend_eps(write(PAIR), format="float16", plan="all-low", rms=(0.1, 1.0))
     assert "change" == advice.verdict
     harms = {(one.code, one.severity) for one in advice.findings}
     assert {("zero-row-nan", "harm"), ("eps-vanishes", "harm")} <= harms

@@ -66,15 +66,18 @@ def default_config(name):
     cls = transformers.CONFIG_MAPPING[name]
     config = cls()
     keys = config.to_dict()
-    heads, hidden = keys.get("num_attention_heads"), keys.get("hidden_size")
+    sizes = ("num_attention_heads", "hidden_size", "num_hidden_layers")
+    heads, hidden, layers = (
+        keys[key] if isinstance(keys.get(key), int) else 0 for key in sizes
+    )
     needed = {
         "pad_token_id": 0,
         "prediction_length": 24,
         "vocab_size": 1000,
-        "num_key_value_heads": heads,
-        "head_dim": hidden // heads if heads and isinstance(hidden, int) else None,
-        "mlp_layer_types": ["dense"] * (keys.get("num_hidden_layers") or 0),
-        "layer_types": ["full_attention"] * (keys.get("num_hidden_layers") or 0),
+        "num_key_value_heads": heads or None,
+        "head_dim": hidden // heads if heads else None,
+        "mlp_layer_types": ["dense"] * layers,
+        "layer_types": ["full_attention"] * layers,
     }
     missing = {key: value for key, value in needed.items() if keys.get(key, value) is None}
     try:

@@ -18,7 +18,7 @@ from precision_lab.models.configs import (
     ModelConfig,
     read_model_config,
 )
-from precision_lab.models.parts import FIXED, NormPart
+from precision_lab.models.parts import NormPart
 from precision_lab.models.types import model_types
 
 
