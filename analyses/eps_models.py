@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 question = "Which released models may keep their eps, and in which format and plan?"
 OWN, LOW = "own", "all-low"
-WIDE, SMALL = (0.1, 100.0), (0.1, 1.0)
+WIDE, SMALL = (0.01, 100.0), (0.1, 1.0)
 # What is asked of each model: the format, the plan, and the root mean squares of the rows.
 COLUMNS = {
     "bf16 own": ("bfloat16", OWN, WIDE),
@@ -118,7 +118,7 @@ def figures(rows: pd.DataFrame) -> list[charts.Chart]:
             xlabel="", tick=lambda place: names[int(place)], step=1,
             caption="A line for each eps that models were released with, and how many have it. "
             "own: the model's own plan, with its statistic in float32; low: every step in the "
-            "format. Rows have a root mean square of 0.1 to 100, in the column low≤1 of 0.1 "
+            "format. Rows have a root mean square of 0.01 to 100, in the column low≤1 of 0.1 "
             "to 1. The table below has each model.",
         )
     ]  # fmt: skip

@@ -119,6 +119,8 @@ def describe(one: Capture, path: Path) -> dict[str, Any]:
             "rows": len(layer.x),
             "hidden": layer.x.shape[1],
             "format": layer.x.dtype.name,
+            "class": layer.class_name,
+            "plan": layer.plan,
         }
         for layer in one.layers
     ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,19 +15,23 @@ from precision_lab.exceptions import InputError
 if TYPE_CHECKING:
     from precision_lab.eps import EpsComparison
 
+NUMBER = re.compile(r"[+-]?(0x)?[0-9.][0-9a-f.]*([ep][+-]?[0-9]+)?", re.IGNORECASE)
+"""An eps in the place of a second model, not a name such as 1b.json."""
+
 HELP = """\
 Say which eps is safe for MODEL in the format and the plan that it will run in, and why.
 
 MODEL is a Hugging Face config (a .json file or its folder; gains in safetensors beside it are
-used), a capture (.safetensors, or smollm2 and minilm, which come with the package), the name of a
-known model (--list), or a torch module: path/to/file.py:name, package.module:name, which may be a
-function that makes it.
+used), a config of diffusers, timm, TensorRT-LLM or a PEFT adapter, Meta's params.json, a GGUF file
+or an ONNX model with their gains, a capture (.safetensors, or smollm2 and minilm, which come with
+the package), the name of a known model (--list), or a torch module: path/to/file.py:name,
+package.module:name, which may be a function that makes it.
 
-With a second MODEL, or an eps, say whether a port kept the eps of the first, and what a wrong one
-costs.
+With a second MODEL, or an eps, say whether a port kept the eps of the first, and its gains where
+both have weights, and what a wrong one costs.
 
 Exit code 0 whatever the answer is; with --check, 1 unless it is "keep", and with a second MODEL 1
-where eps was not kept."""
+where eps or a gain was not kept."""
 
 
 @click.command("eps", help=HELP)
@@ -39,7 +44,7 @@ where eps was not kept."""
 @click.option("--eps", metavar="NUMBER", help="Instead of the model's own.")
 @click.option("--activations", metavar="FILE", help="A capture: its rows are the evidence.")
 @click.option(
-    "--rms", nargs=2, metavar="LOW HIGH", help="Without rows, those of this rms: 0.1 to 100."
+    "--rms", nargs=2, metavar="LOW HIGH", help="Without rows, those of this RMS: 0.01 to 100."
 )
 @click.option("--new", is_flag=True, help="A new design: eps is free, not part of the function.")
 @click.option(
@@ -49,7 +54,7 @@ where eps was not kept."""
 @click.option(
     "--check",
     is_flag=True,
-    help='Exit code 1 unless the answer is "keep"; of two, unless eps was kept.',
+    help='Exit code 1 unless the answer is "keep"; of two, unless eps and gains were kept.',
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; NaN and infinity are null.")
 @click.option("--html", metavar="FILE", help="Write the answer as a page too.")
@@ -80,7 +85,7 @@ def command(
     if other is not None:
         comparison = compare(model, other, port_plan=options["port_plan"], **shared)
         print_answer(comparison, as_json=as_json)
-        ctx.exit(int(check and not comparison.kept))
+        ctx.exit(int(check and not (comparison.kept and comparison.gains_kept)))
     if amplification is not None:
         shared["amplification"] = read_number(amplification)
     from precision_lab.eps import recommend_eps
@@ -114,9 +119,9 @@ def compare(first: str, second: str, **options: Any) -> EpsComparison:
     from precision_lab.eps import compare_eps
     from precision_lab.files import number
 
-    try:
+    if NUMBER.fullmatch(second):
         models = [*find_models(first), number(second)]
-    except InputError:
+    else:
         models = find_models(first, second)
     return compare_eps(*models, **options)
 

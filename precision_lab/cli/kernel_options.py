@@ -79,8 +79,9 @@ def read_number(text: str | None) -> float | None:
     if text is None:
         return None
     from precision_lab.cli import numbers
+    from precision_lab.files import refuse_vanishing
 
-    return numbers.read_float64(text)
+    return refuse_vanishing(text, numbers.read_float64(text))
 
 
 def _as_it_is(value: Any) -> Any:

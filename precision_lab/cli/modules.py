@@ -18,9 +18,10 @@ LONGEST = 1000
 
 
 def names_module(text: str) -> bool:
-    """Whether an argument is such a name, and no file's."""
+    """Whether an argument is such a name, and neither a file's nor an address."""
     # What is longer than a path may be is no name of a file, and asking for it an error.
-    return ":" in text and len(text) < LONGEST and not os.path.exists(text)  # noqa: PTH110
+    short = ":" in text and "://" not in text and len(text) < LONGEST
+    return short and not os.path.exists(text)  # noqa: PTH110
 
 
 @contextmanager

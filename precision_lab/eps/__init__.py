@@ -7,11 +7,12 @@ It must not know how its answers are shown.
 from __future__ import annotations
 
 from precision_lab.eps.advice import EpsAdvice, recommend_eps
+from precision_lab.eps.comparison import EpsComparison
 from precision_lab.eps.evidence import counted
 from precision_lab.eps.findings import HARM, NOTE, Finding, by_code
 from precision_lab.eps.layers import LayerAdvice
 from precision_lab.eps.model_lookup import find_model
-from precision_lab.eps.ports import EpsComparison, compare_eps
+from precision_lab.eps.ports import compare_eps
 
 __all__ = [
     "HARM",

@@ -15,10 +15,12 @@ from precision_lab.eps.evidence import check_range, counted, describe_evidence
 from precision_lab.eps.findings import HARM, ROUNDED, Finding, by_code, findings_of
 from precision_lab.eps.layers import LayerAdvice, LayerCase
 from precision_lab.eps.subject import Subject, subject
+from precision_lab.eps.whole_models import PartAdvice, describe_others, merge_advice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from precision_lab.models import Unjudged
     from precision_lab.norm import Norm
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
@@ -30,6 +32,9 @@ USUAL = 1e-5
 
 NEAR = 2.0
 """A recommended decimal is no farther from the nearest eps without harm than by this factor."""
+
+NEGLIGIBLE = 1e-30
+"""An eps below this is spoken of as 0."""
 
 BREAKS = {
     "departs": "outputs depart from the configured function by more than half an ulp",
@@ -66,7 +71,7 @@ CODES = {
 JSON_FIELDS = (
     "model", "norm", "hidden_size", "format", "plan", "configured_eps", "effective_eps", "interval",
     "recommended", "verdict", "findings", "reason", "eps", "adding_format", "output_format",
-    "lo_breaks", "hi_breaks", "new", "evidence", "cures", "layers",
+    "lo_breaks", "hi_breaks", "new", "evidence", "parts", "unjudged", "cures", "layers",
 )  # fmt: skip
 """The order of `EpsAdvice.to_json`: the answer first, the layers last."""
 
@@ -107,6 +112,11 @@ class EpsAdvice:
         What was judged, in words.
     new
         Whether the question was of a new design.
+    parts, unjudged
+        Every part of the model with its own kind, eps and width; and norms that are not judged.
+    others, labels
+        The answers for norms of another kind, eps, gain offset or plan than the main ones', and
+        the names of their parts. `verdict`, `reason`, `findings` and `layers` are of all.
     """
 
     model: str
@@ -130,6 +140,10 @@ class EpsAdvice:
     cures: tuple[Cure, ...]
     evidence: str
     new: bool
+    parts: tuple[PartAdvice, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    others: tuple[EpsAdvice, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """All of it as strict JSON, in which NaN and infinity are null."""
@@ -141,29 +155,33 @@ class EpsAdvice:
         what = self.model or f"{self.norm} norm of {self.hidden_size}"
         lines = [f"{self.verdict}: {self.reason}", f"{what} in {self.format}, plan {self.plan}"]
         if self.interval is None:
-            lines.append("no eps is without harm")
+            lines.append("safe on these rows: no eps")
         else:
+            lo, hi = self.interval
+            low, high = _deciding_norms(self.layers, self.interval)
+            least = f"from {lo:.6g} (below: {BREAKS[self.lo_breaks]}{low})"
+            if lo < NEGLIGIBLE:
+                least = "above 0" if lo else "from 0"
             lines.append(
-                f"without harm: {self.interval[0]:.6g} (below: {BREAKS[self.lo_breaks]}) to "
-                f"{self.interval[1]:.6g} (above: {BREAKS[self.hi_breaks]})"
+                f"safe on these rows: any eps {least} to {hi:.6g} "
+                f"(above: {BREAKS[self.hi_breaks]}{high})"
             )
         if self.recommended is not None:
             rounded = (
                 _rounded_to(self.effective_eps, self.eps) if self.recommended == self.eps else ""
             )
             lines.append(f"recommended: {self.recommended:.6g}{rounded}")
+        lines += describe_others(self)
         lines += _describe_near_zero(self.layers)
         lines += _describe_findings(self.findings)
-        for cure in self.cures:
-            error = "" if cure.ulp_max is None else f", at most {cure.ulp_max:.3g} ulp off"
-            lines.append(f"cure: {cure.name}: {counted(cure.lost, 'row')} still lost{error}")
+        lines += [f"cure: {cure}" for cure in self.cures]
         return "\n".join([*lines, f"evidence: {self.evidence}"])
 
 
 def recommend_eps(
     model: Any = None, *, norm: Norm | str | None = None, hidden_size: int | None = None,
     eps: float | None = None, format: Format | str | None = None, plan: Plan | str | None = None,
-    activations: Any = None, new: bool = False, rms: tuple[float, float] = (0.1, 100.0),
+    activations: Any = None, new: bool = False, rms: tuple[float, float] | None = None,
     amplification: float = 1024.0, weight_offset: float | None = None,
 ) -> EpsAdvice:  # fmt: skip
     """Which eps is right for a model.
@@ -192,7 +210,8 @@ def recommend_eps(
     new
         Whether this is a new design.
     rms
-        Without rows: the least and the largest root mean square of the rows assumed.
+        Without rows: the least and the largest root mean square of the rows assumed; None for what
+        is usual at the place of each norm, as of `evidence.ROW_SIZES`.
     amplification
         For a new design: the largest factor by which noise in a row near zero may grow.
     weight_offset
@@ -221,7 +240,13 @@ def recommend_eps(
 
 
 def advise(asked: Subject) -> EpsAdvice:
-    """The answer for a subject that is found already."""
+    """The answer for a subject that is found already: of all its norms."""
+    advices = [_advise_group(group) for group in (asked, *asked.others)]
+    return merge_advice(asked, advices, map(_advise_group, asked.readings))
+
+
+def _advise_group(asked: Subject) -> EpsAdvice:
+    """The answer for norms of one kind, eps, gain offset and plan."""
     check_range(asked.layers)
     hints: dict[str, int] = {}
     cases = [
@@ -276,14 +301,32 @@ def _verdict(
         return IMPOSSIBLE, f"no eps is safe: {cause}"
     if asked.eps is None:
         return KEEP, f"any eps from {ends[0]:.4g} to {ends[1]:.4g} does no harm"
-    norms = counted(len(layers), "norm")
+    norms = counted(len(layers), "norm" if _reads_gains(asked) else "width")
     harmed = [layer for layer in layers if layer.harm]
     if not harmed:
         rounded = _rounded_to(layers[0].effective_eps, asked.eps)
         comma = "," if rounded else ""
-        return KEEP, f"eps {asked.eps:g}{rounded}{comma} does no harm: {norms} judged"
+        return KEEP, f"eps {asked.eps:g}{rounded}{comma} does no harm: {_describe_judged(asked)}"
     name = Counter(name for layer in harmed for name in layer.harm).most_common(1)[0][0]
     return CHANGE, f"with eps {asked.eps:g} {BREAKS[name]} in {len(harmed)} of {norms}"
+
+
+def _reads_gains(asked: Subject) -> bool:
+    """Whether norms are judged one by one: their rows or their gains are known."""
+    return any(layer.sizes is None or layer.weight is not None for layer in asked.layers)
+
+
+def _describe_judged(asked: Subject) -> str:
+    """How many norms were judged, or by how many widths where nothing but those is known."""
+    layers, of = asked.layers, ""
+    if _reads_gains(asked):
+        return f"{counted(len(layers), 'norm')} judged"
+    sizes = list(dict.fromkeys(str(layer.hidden) for layer in layers))
+    shown = ", ".join(sizes[:6]) + (" and others" if len(sizes) > 6 else "")
+    if norms := sum(part.count for part in asked.model.parts):
+        of = f" of {counted(norms, 'norm')}"
+    unread = "; gains not read" if asked.model.name else ""
+    return f"{counted(len(layers), 'width')} judged ({shown}){of}{unread}"
 
 
 def _rounded_to(effective: float | None, eps: float | None) -> str:
@@ -318,16 +361,29 @@ def _choice(
     return min(max(float(case.grid.round(middle)), lo), hi)
 
 
+def _deciding_norms(
+    layers: Sequence[LayerAdvice], interval: tuple[float, float]
+) -> tuple[str, str]:
+    """The norm that each end of the interval comes from, in words; "" where all have that end."""
+    texts = []
+    for end in (0, 1):
+        same = [one.layer for one in layers if one.interval and one.interval[end] == interval[end]]
+        texts.append(f", in {same[0]}" if 0 < len(same) < len(layers) else "")
+    return texts[0], texts[1]
+
+
 def _describe_near_zero(layers: Sequence[LayerAdvice]) -> list[str]:
     """What becomes of rows of zeros and near zero, in the norm that bears them worst."""
     known = [layer for layer in layers if layer.amplification is not None and layer.zero_row]
     if not known:
         return []
     worst = max(known, key=lambda layer: layer.amplification or 0.0)
+    eps, most = worst.effective_eps or 0.0, worst.amplification or 0.0
+    inside = math.isclose(most * most * eps, 1, rel_tol=1e-9)
     gradients = [layer.gradient_scale for layer in known if layer.gradient_scale is not None]
     text = (
-        f"a row of zeros gives {worst.zero_row}; noise in a row near zero grows at most "
-        f"{worst.amplification:.4g} times"
+        f"a row of zeros gives {worst.zero_row}; gain for a near-zero row: at most "
+        f"{worst.amplification:.4g}{' (1/√eps)' if inside else ''}"
     )
     if gradients:
         text += f", and a gradient into it stays finite up to {min(gradients):.3g}"

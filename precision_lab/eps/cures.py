@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.eps.evidence import LayerEvidence, recorded_evidence
+from precision_lab.eps.evidence import LayerEvidence, counted, recorded_evidence
 from precision_lab.eps.lost_rows import Losses
 from precision_lab.norm import errors, truth
 from precision_lab.numbers import formats
@@ -51,6 +51,15 @@ class Cure:
     ulp_max: float | None
     ulp_p99: float | None
     relative_rms: float | None
+
+    def __str__(self) -> str:
+        """In words; the relative error is of one unit in all formats."""
+        parts = [f"{self.name}: {counted(self.lost, 'row')} still lost"]
+        if self.relative_rms is not None:
+            parts.append(f"relative error {self.relative_rms:.2g} rms")
+        if self.ulp_max is not None:
+            parts.append(f"at most {self.ulp_max:.3g} ulp of {self.format}")
+        return ", ".join(parts)
 
 
 def cures(layers: Sequence[LayerEvidence], plan: Plan, *, eps: float) -> tuple[Cure, ...]:

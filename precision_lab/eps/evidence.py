@@ -23,6 +23,26 @@ if TYPE_CHECKING:
     from precision_lab.arithmetic import Floats
 
     Array = NDArray[Any]
+ROW_SIZES = {
+    "embedding": (0.01, 10.0),
+    "stream": (0.01, 100.0),
+    "qk": (0.01, 100.0),
+    "latent": (0.1, 100.0),
+    "gated": (1e-5, 100.0),
+}
+"""The root mean squares assumed of rows that enter a norm, by its place in the model.
+
+No range is tight: each ends at the round number beyond what was seen. Of trained models: SmolLM2's
+first norm has rows of 0.090 to 0.135 and MiniLM's embeddings 0.062 to 0.170 (their captures), and
+reports speak of mean squares of 2e-4 and 4e-4, which is 0.014 and 0.020; medians in SmolLM2's
+stream go from 0.15 to 33 (a first token reaches 1,028 through one channel, which a normal row does
+not stand for). Of fresh models, 256 to 1,024 wide and of two to four layers, as the classes of
+transformers 5.24.0 initialise them, with 32 random tokens run through: after an embedding 0.0186
+(Qwen3-Next) to 1.1 (T5; Gemma 3's are scaled to 0.50), in the stream 0.019 (Qwen3-Next's second
+norm) to 2.3, query and key 0.012 (OLMo 2, of a stream that is not normed) to 0.77, latents of
+DeepSeek-V3 0.56 to 0.71, gated norms 1e-8 to 1e-4, median 2e-5 (Qwen3-Next) and 0.4 to 18 (Mamba
+2). Rows that a branch alone gives, which OLMo 2 norms before it adds them, start at 0.002.
+"""
 SEED = 5
 SIZES = 61
 """Assumed sizes of rows between the ends of the range, both included."""
@@ -145,7 +165,7 @@ def recorded_evidence(
 
 def assumed_evidence(
     name: str, norm: Norm | str, hidden: int, *, format: Format | str,
-    sizes: tuple[float, float] = (0.1, 100.0), weight: Array | None = None,
+    sizes: tuple[float, float] = ROW_SIZES["stream"], weight: Array | None = None,
     bias: Array | None = None, offset: float = 0.0,
 ) -> LayerEvidence:  # fmt: skip
     """Evidence where no row is known: a range of sizes, and normal rows of these sizes.
@@ -157,14 +177,9 @@ def assumed_evidence(
     InputError
         For a range that is none, and as `recorded_evidence`.
     """
-    low, high = sizes
-    if not (1 / MOST_RMS <= low <= high <= MOST_RMS):
-        raise InputError(
-            f"rms {low:g} to {high:g} is no range of sizes: give two numbers between"
-            f" {1 / MOST_RMS:g} and {MOST_RMS:g}, such as 0.1 and 100"
-        )
+    low, high = check_sizes(sizes)
     row = norms.find(norm)
-    rows = _normal(hidden, row.centred) * np.geomspace(low, high, SAMPLES)[:, None]
+    rows = normal_rows(hidden, row.centred) * np.geomspace(low, high, SAMPLES)[:, None]
     grid = np.geomspace(low, high, SIZES)
     grid[0], grid[-1] = low, high
     known = recorded_evidence(name, norm, rows, weight, bias, format=format, offset=offset)
@@ -174,9 +189,48 @@ def assumed_evidence(
     )  # fmt: skip
 
 
+def with_parameters(
+    evidence: LayerEvidence, weight: Array | None, bias: Array | None, *, offset: float,
+    format: Format | None = None,
+) -> LayerEvidence:  # fmt: skip
+    """The same rows before a norm with other parameters, in that of the rows or another format.
+
+    Raises
+    ------
+    InputError
+        Where the format does not hold them.
+    """
+    target = evidence.format if format is None else format
+    return dataclasses.replace(
+        evidence,
+        weight=_parameter("weight", evidence.name, weight, target),
+        bias=_parameter("bias", evidence.name, bias, target),
+        offset=offset,
+    )
+
+
+def check_sizes(sizes: tuple[float, float]) -> tuple[float, float]:
+    """The least and the largest root mean square of rows that may be assumed.
+
+    Raises
+    ------
+    InputError
+        If they are no range, or reach past `MOST_RMS` or its reciprocal.
+    """
+    low, high = sizes
+    if low > high > 0:
+        raise InputError(f"rms {low:g} to {high:g} runs downwards: write {high:g} and {low:g}")
+    if not (1 / MOST_RMS <= low <= high <= MOST_RMS):
+        raise InputError(
+            f"rms {low:g} to {high:g} is no range of sizes: give two numbers between"
+            f" {1 / MOST_RMS:g} and {MOST_RMS:g}, such as 0.01 and 100"
+        )
+    return low, high
+
+
 @lru_cache(8)
-def _normal(hidden: int, centred: bool) -> Floats:  # noqa: FBT001 - a key
-    """Normal rows whose root mean square is 1, about their mean where that is subtracted."""
+def normal_rows(hidden: int, centred: bool) -> Floats:  # noqa: FBT001 - a key
+    """[`SAMPLES`, hidden], normal; their root mean square (about the mean if `centred`) is 1."""
     rows = make_inputs("normal", rows=SAMPLES, hidden=hidden, seed=SEED)
     if centred:
         rows = rows - rows.mean(axis=1, keepdims=True)
@@ -229,12 +283,11 @@ def describe_evidence(layers: Sequence[LayerEvidence]) -> str:
             f"{counted(rows, 'row')} seen in {counted(len(known), 'norm')}, and a row of zeros in "
             "each"
         )
-    if drawn and (sizes := drawn[0].sizes) is not None:
+    if drawn:
         lead = "assumed rows"
         if known:
             lead = f"none in {counted(len(drawn), 'norm')}, whose rows are assumed"
-        size_range = f"root mean square {sizes[0]:g} to {sizes[-1]:g}"
-        parts.append(f"{lead}: {size_range}, normal, and a row of zeros")
+        parts.append(f"{lead}: {_describe_sizes(drawn)}, normal, and a row of zeros")
     overflowed = sum(layer.overflowing for layer in layers)
     if overflowed:
         samples = "row" if known else "sample row"
@@ -248,6 +301,22 @@ def describe_evidence(layers: Sequence[LayerEvidence]) -> str:
         verb = "holds" if nonfinite == 1 else "hold"
         parts.append(f"{counted(nonfinite, 'row')} left out, which {verb} NaN or infinity already")
     return "; ".join(parts)
+
+
+def _describe_sizes(layers: Sequence[LayerEvidence]) -> str:
+    """The ranges of the sizes assumed, each with its norms where they differ."""
+    ranges: dict[tuple[float, float], list[str]] = {}
+    for layer in layers:
+        if layer.sizes is not None:
+            ends = float(layer.sizes[0]), float(layer.sizes[-1])
+            ranges.setdefault(ends, []).append(layer.name)
+    texts = [f"{low:g} to {high:g}" for low, high in ranges]
+    if len(ranges) > 1:
+        texts = [
+            f"{text} ({', '.join(names[:3])}{' …' if len(names) > 3 else ''})"
+            for text, names in zip(texts, ranges.values(), strict=True)
+        ]
+    return f"root mean square {', '.join(texts)}"
 
 
 def counted(count: int, what: str = "row") -> str:

@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from precision_lab.eps.evidence import counted
-from precision_lab.eps.layers import AMPLIFIES, DEPARTS, LOSES, OVERFLOWS, SHRINKS
+from precision_lab.eps.layers import (
+    AMPLIFIES,
+    DEPARTS,
+    LOSES,
+    OVERFLOWS,
+    RECIPROCAL,
+    SHRINKS,
+    VANISHES,
+    ZERO_ROW,
+)
+from precision_lab.eps.row_sizes import SHOWN, describe_safe_rms
 from precision_lab.plan import EPS_PLACES
 from precision_lab.table import Table
 
@@ -20,6 +30,8 @@ ROUNDED = 2.0**-24
 """A relative change that float32 makes too is not reported."""
 
 HARM, NOTE = "harm", "note"
+PADDING = {VANISHES, ZERO_ROW, RECIPROCAL}
+"""Harms that come to rows of zeros whatever the size of the others."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +47,17 @@ class Finding:
 Statement: TypeAlias = tuple[str, str] | None
 """Severity and sentence; None where there is nothing to say."""
 OfLayer: TypeAlias = Callable[["LayerAdvice", "Subject"], Statement]
+OfLayers: TypeAlias = Callable[[Sequence["LayerAdvice"], "Subject"], Statement]
 OfModel: TypeAlias = Callable[["Subject"], Statement]
 
 
 @dataclass(frozen=True)
 class FindingCode:
-    """A kind of finding: its code, and what it says of a norm, or of the model."""
+    """A kind of finding: its code, and what it says of a norm, of all norms, or of the model."""
 
     name: str
     of_layer: OfLayer | None = None
+    of_layers: OfLayers | None = None
     of_model: OfModel | None = None
 
 
@@ -51,9 +65,11 @@ def findings_of(layers: Sequence[LayerAdvice], subject: Subject) -> tuple[Findin
     """All there is to say, harm first; what all layers share is said once, of the model."""
     findings: list[Finding] = []
     for code in codes.values():
-        if code.of_model is not None and (statement := code.of_model(subject)) is not None:
-            severity, text = statement
-            findings.append(Finding(code.name, severity, None, text))
+        statements = [
+            code.of_model(subject) if code.of_model is not None else None,
+            code.of_layers(layers, subject) if code.of_layers is not None else None,
+        ]
+        findings += [Finding(code.name, one[0], None, one[1]) for one in statements if one]
         if code.of_layer is None:
             continue
         new = [Finding(code.name, statement[0], layer.layer, statement[1]) for layer in layers
@@ -115,9 +131,10 @@ def _where(subject: Subject) -> str:
 def _absorbed(layer: LayerAdvice, subject: Subject) -> Statement:
     if not layer.absorbed or layer.vanishes or not layer.effective_eps:
         return None
+    which = "rows" if layer.absorbed_rms is None else f"rows of RMS above {layer.absorbed_rms:.3g}"
     return NOTE, (
-        f"in {layer.absorbed} of {_rows_judged(layer)} eps {layer.effective_eps:g} is below half "
-        f"an ulp of the mean square, and adding it in {subject.adding_format} changes nothing"
+        f"normal: {which} ignore eps {layer.effective_eps:g} in {subject.adding_format}, for half "
+        f"an ulp of their mean square is larger; here {layer.absorbed} of {_rows_judged(layer)} do"
     )
 
 
@@ -131,12 +148,14 @@ def _dominates(layer: LayerAdvice, _subject: Subject) -> Statement:
 
 
 def _shrinks(layer: LayerAdvice, subject: Subject) -> Statement:
-    if SHRINKS not in layer.harm or layer.shrink is None:
+    if not subject.new or not layer.shrunk or layer.shrink is None:
         return None
-    return HARM, (
-        f"eps {layer.effective_eps:g} shrinks the median row by {layer.shrink[0]:.3g}, more than "
-        f"half an ulp of {subject.output_format} ({layer.half_ulp:.3g})"
+    text = (
+        f"eps {layer.effective_eps:g} shrinks {layer.shrunk} of {_rows_judged(layer)} by more than "
+        f"half an ulp of {subject.output_format} ({100 * layer.half_ulp:.3g} %), by up to "
+        f"{100 * layer.shrink[2]:.3g} %; the median row by {100 * layer.shrink[0]:.3g} %"
     )
+    return HARM if SHRINKS in layer.harm else NOTE, text
 
 
 def _amplifies(layer: LayerAdvice, subject: Subject) -> Statement:
@@ -224,6 +243,34 @@ def _lost(layer: LayerAdvice, subject: Subject) -> Statement:
     )
 
 
+def _row_sizes(layers: Sequence[LayerAdvice], subject: Subject) -> Statement:
+    """Where the verdict turns, in the norms that decide."""
+    if subject.eps is None:
+        return None
+    safe = [(layer.safe_rms, layer) for layer in layers if layer.safe_rms is not None]
+    if len(safe) < len(layers):
+        name = next(layer.layer for layer in layers if layer.safe_rms is None)
+        return NOTE, f"normal rows of every RMS depart or are lost in {name}"
+    (low, _), smallest = max(safe, key=lambda pair: pair[0][0])
+    (_, high), largest = min(safe, key=lambda pair: pair[0][1])
+    if low > high:
+        return NOTE, (
+            f"no RMS suits all norms: {smallest.layer} needs rows above {low:.3g}, {largest.layer} "
+            f"normal rows up to {high:.3g}"
+        )
+    aside = PADDING & {name for layer in layers for name in layer.harm}
+    text = "rows of zeros aside, " if aside else ""
+    text += describe_safe_rms((low, high), new=subject.new)
+    deciding = [one.layer for one, end in ((smallest, low), (largest, high < SHOWN)) if end]
+    if len({pair[0] for pair in safe}) > 1 and deciding:
+        text += f"; {' and '.join(dict.fromkeys(deciding))} decide{'s' * (len(deciding) < 2)}"
+    seen = [(layer.rms[0], layer.layer) for layer in layers if layer.rms and not layer.assumed]
+    if low and seen:
+        least, name = min(seen)
+        text += f"; the smallest row seen has RMS {least:.3g} ({name})"
+    return NOTE, text
+
+
 def _default(subject: Subject) -> Statement:
     model = subject.model
     parts = []
@@ -237,6 +284,22 @@ def _default(subject: Subject) -> Statement:
     return NOTE, f"{', and '.join(parts)}; this one has {model.eps:g}"
 
 
+def _plan_assumed(subject: Subject) -> Statement:
+    if not subject.plan_assumed:
+        return None
+    return NOTE, (
+        f"how the model computes its norms is not known: plan {subject.plan.name} is assumed; "
+        "say --plan if it is another"
+    )
+
+
+def _format_assumed(subject: Subject) -> Statement:
+    if not subject.format_assumed:
+        return None
+    of = "the model names no dtype" if subject.model.name else "no format is named"
+    return NOTE, f"{of}: {subject.format.name} is assumed; say --format if it is another"
+
+
 def _missing(subject: Subject) -> Statement:
     model = subject.model
     if model.eps is not None or subject.new or subject.eps is None:
@@ -247,9 +310,14 @@ def _missing(subject: Subject) -> Statement:
     return NOTE, text
 
 
+def _notes(subject: Subject) -> Statement:
+    return (NOTE, "; ".join(subject.model.notes)) if subject.model.notes else None
+
+
 codes: Table[FindingCode] = Table(
     "code of a finding",
     [
+        FindingCode("model-note", of_model=_notes),
         FindingCode("eps-vanishes", _vanishes),
         FindingCode("eps-rounded", _rounded),
         FindingCode("eps-departs", _departs),
@@ -263,7 +331,11 @@ codes: Table[FindingCode] = Table(
         FindingCode("row-overflows", _rows_past_range),
         FindingCode("square-overflows", _squares),
         FindingCode("sum-overflows", _sums),
+        FindingCode("row-sizes", of_layers=_row_sizes),
+        FindingCode("plan-assumed", of_model=_plan_assumed),
+        FindingCode("format-assumed", of_model=_format_assumed),
         FindingCode("default-differs-from-release", of_model=_default),
         FindingCode("missing-eps", of_model=_missing),
+        FindingCode("readings-differ"),
     ],
 )

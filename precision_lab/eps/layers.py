@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import compress
@@ -15,6 +16,7 @@ from precision_lab.eps.departures import Departures
 from precision_lab.eps.interval import Bound, SafeInterval, safe_interval
 from precision_lab.eps.lost_rows import Losses
 from precision_lab.eps.representable import effective_eps, eps_grid
+from precision_lab.eps.row_sizes import safe_rms
 from precision_lab.numbers import formats
 from precision_lab.plan import EPS_PLACES, emulate, grows_past, growth, shrinks, shrinks_past
 
@@ -86,6 +88,12 @@ class LayerAdvice:
         Rows that the format of x does not hold, and the largest magnitude in them.
     assumed
         Whether the rows are assumed: then `rows` counts sizes, and `emulated` samples.
+    safe_rms
+        The least and the largest root mean square of rows that bear the eps in question, whatever
+        rows were judged, as of `row_sizes.safe_rms`; None without an eps, or where no row does.
+    absorbed_rms
+        From this root mean square up every row's mean square swallows eps; None where that is not
+        known of the place of eps.
     """
 
     layer: str
@@ -117,6 +125,8 @@ class LayerAdvice:
     row_overflows: int
     reach: float
     assumed: bool
+    safe_rms: tuple[float, float] | None = None
+    absorbed_rms: float | None = None
 
 
 @dataclass(eq=False)
@@ -288,6 +298,11 @@ class LayerCase:
             if evidence.norm.centred else "",
             "lost": int((lost.low | lost.high | self.losses.overflows.any).sum())
             + evidence.overflowing,
+            "safe_rms": safe_rms(
+                evidence.norm, count, evidence.format, self.plan, eps=eps,
+                function=None if self.new else eps,
+            ),
+            "absorbed_rms": self._absorbed_rms(e),
         }  # fmt: skip
 
     def _absorbs(self, square: Floats, e: float) -> NDArray[np.bool_]:
@@ -308,6 +323,15 @@ class LayerCase:
         root = rooted.sqrt(mean)
         more = rooted.cast(added) if place.denominator == "eps" else rooted.sqrt(added)
         return np.asarray(rooted.add(root, more) == root)
+
+    def _absorbed_rms(self, e: float) -> float | None:
+        """The root mean square from which on half an ulp of what eps is added to is more than e."""
+        place, summed = EPS_PLACES[self.plan.eps_place], formats[self.settled.sum_format]
+        if place.denominator or not (place.in_sum or place.radicand == "add") or e <= 0:
+            return None
+        # From 2^k on half an ulp is at least 2^(k - p).
+        k = max(math.frexp(e)[1] + summed.precision, summed.emin)
+        return math.sqrt(math.ldexp(1.0, k) / (self.evidence.hidden if place.in_sum else 1))
 
     def _output_of(self, value: float, eps: float) -> str:
         """What a row of this value gives, in a word."""

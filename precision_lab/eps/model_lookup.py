@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import re
@@ -12,15 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.eps.listed_parts import group_listed
+from precision_lab.eps.model_parts import PLACE_NUMBER, PartGroup, group_parts
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.inputs import Capture, CaptureFile, PackagedCapture, capture_file, captures
 from precision_lab.models import (
+    DEFAULT,
     KnownModel,
     ModelConfig,
+    base_of_adapter,
+    NormPart,
+    Unjudged,
+    has_known_suffix,
     known_models,
     model_types,
     read_gains,
     read_model_config,
+    refuse_address,
 )
 from precision_lab.norm import Norm, check_eps, norms
 from precision_lab.numbers import format_of
@@ -56,6 +65,16 @@ class ModelNorms:
         What it adds to its weights.
     layers
         x, weight, bias of its norms by name; in place of x the width or None where no row is known.
+    label, places
+        The name of the norm that has no other; what enters each norm, by its name.
+    eps_key
+        The config's key that eps was read from, "" where it was not.
+    parts, unjudged, notes
+        As of `ModelConfig`: of this group of norms alone, and of the whole model.
+    others
+        Its norms of another kind, eps, gain offset or plan: a group each.
+    readings
+        What it may be as well, where it was guessed.
     """
 
     name: str
@@ -72,6 +91,14 @@ class ModelNorms:
     released_name: str = ""
     offset: float = 0.0
     layers: Mapping[str, tuple[Any, Any, Any]] = field(default_factory=dict)
+    label: str = "norm"
+    places: Mapping[str, str] = field(default_factory=dict)
+    eps_key: str = ""
+    parts: tuple[NormPart, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    notes: tuple[str, ...] = ()
+    others: tuple[ModelNorms, ...] = ()
+    readings: tuple[ModelNorms, ...] = ()
 
     @property
     def widths(self) -> set[int]:
@@ -183,13 +210,32 @@ def _from_name(name: str, norm: Norm | str | None) -> ModelNorms:
     there = os.path.exists(name)  # noqa: PTH110 - a name may be too long for a path
     if there and path.suffix.lower() == ".safetensors" and path.is_file():
         return _from_capture(capture_file(path).load())
-    if there or path.suffix.lower() in (".json", ".safetensors") or name.endswith(os.sep):
+    if not there:
+        refuse_address(name)
+    if there or has_known_suffix(name) or path.suffix.lower() in (".json", ".safetensors") or (
+        name.endswith(os.sep)
+    ):  # fmt: skip
+        base = base_of_adapter(path)
+        if base is not None:
+            return _from_base(path, base, norm)
         return _from_config(_read_config(path, norm))
     if name in captures:
         return _from_capture(captures[name].load())
     if name in known_models:
         return _from_known(known_models[name])
     raise unknown("model", name[:80], [*known_models, *captures])
+
+
+def _from_base(path: Path, base: str, norm: Norm | str | None) -> ModelNorms:
+    """What an adapter's base model says of its norms."""
+    if not os.path.exists(base) and base not in known_models:  # noqa: PTH110 - as above
+        raise InputError(
+            f"{path} is an adapter of {base[:80]!r}, which is neither a known model (--list) nor a "
+            "path here: give that model's config.json"
+        )
+    note = f"{path.name} is an adapter: the norms are those of {base[:80]}"
+    found = _from_name(base, norm)
+    return dataclasses.replace(found, notes=(*found.notes, note))
 
 
 def _read_config(path: Path, norm: Norm | str | None) -> ModelConfig:
@@ -205,11 +251,17 @@ def _read_config(path: Path, norm: Norm | str | None) -> ModelConfig:
 def _from_capture(capture: Capture) -> ModelNorms:
     known = known_models.get(capture.model)
     first = capture.layers[0]
+    plans = {
+        layer.plan or plan_of_class(layer.class_name, capture.norm) for layer in capture.layers
+    }
+    facts = _known_facts(known if known is not None and known.norm == capture.norm else None)
+    if plans != {""}:
+        facts["plan"] = plans.pop() if len(plans) == 1 else ""
     return ModelNorms(
         name=capture.model, norm=capture.norm, eps=capture.eps, hidden_size=first.x.shape[1],
         format=format_of(first.x).name, offset=capture.weight_offset,
         layers={layer.name: (layer.x, layer.weight, layer.bias) for layer in capture.layers},
-        **_known_facts(known if known is not None and known.norm == capture.norm else None),
+        **facts,
     )  # fmt: skip
 
 
@@ -226,9 +278,9 @@ def _known_facts(known: KnownModel | None) -> dict[str, Any]:
 def _from_config(config: ModelConfig) -> ModelNorms:
     known = next((known_models[name] for name in (config.model, config.base)
                   if name and name in known_models), None)  # fmt: skip
-    gains = read_gains(config.path.parent)
+    gains = read_gains(config.path.parent) if config.gains is None else config.gains
     lengths = {len(weight) for weight, _ in gains.values()}
-    if lengths and config.hidden_size not in lengths:
+    if config.gains is None and lengths and config.hidden_size not in lengths:
         name, (weight, _) = next(iter(gains.items()))
         raise InputError(
             f"{config.path} has norms of {config.hidden_size}, and no gain beside it is of that "
@@ -237,62 +289,138 @@ def _from_config(config: ModelConfig) -> ModelNorms:
     facts = {
         "model_type": config.model_type, "plan": config.plan, "default_eps": config.default_eps,
     }  # fmt: skip
-    return ModelNorms(
+    main = ModelNorms(
         name=config.model, norm=config.norm, eps=config.eps, hidden_size=config.hidden_size,
         other_sizes=config.other_sizes, format=config.dtype, unknown_format=config.unknown_dtype,
-        offset=config.weight_offset,
+        offset=config.weight_offset, eps_key=config.eps_key, notes=config.notes,
         layers={name: (None, weight, bias) for name, (weight, bias) in gains.items()},
         **(_known_facts(known) | facts),
     )  # fmt: skip
+    if not config.parts:
+        return main
+    if config.gains is None:
+        groups, unjudged = group_parts(config.parts, gains)
+    else:
+        groups, unjudged = group_listed(config.parts, gains), []
+    rest = [_group(config, each) for each in groups[1:]]
+    return dataclasses.replace(
+        main, **_group_facts(groups[0]), unjudged=(*config.unjudged, *unjudged),
+        others=tuple(rest), readings=_readings(main) if config.guessed else (),
+    )  # fmt: skip
+
+
+def _group_facts(group: PartGroup) -> dict[str, Any]:
+    """Widths, places, gains and parts of a group."""
+    (label, hidden), *others = group.sizes.items()
+    return {
+        "hidden_size": hidden, "other_sizes": dict(others), "label": label, "places": group.places,
+        "layers": {name: (None, *both) for name, both in group.gains.items()}
+        | {name: (width, None, None) for name, width in group.bare.items()},
+        "parts": tuple(group.parts),
+    }  # fmt: skip
+
+
+def _group(config: ModelConfig, group: PartGroup) -> ModelNorms:
+    """A group that is not the main one."""
+    first = group.parts[0]
+    known = first.eps_from != DEFAULT
+    return ModelNorms(
+        name=config.model, norm=first.norm, eps=first.eps if known else None,
+        default_eps=None if known else first.eps, plan=first.plan, offset=first.weight_offset,
+        format=config.dtype, eps_key=first.eps_key, **_group_facts(group),
+    )  # fmt: skip
+
+
+def _readings(model: ModelNorms) -> tuple[ModelNorms, ...]:
+    """What a model of an unknown type may be as well: the other norm, and another plan."""
+    other = "layer" if model.norm == "rms" else "rms"
+    found = [dataclasses.replace(model, norm=other, plan="", layers={}, parts=(), notes=())]
+    if model.norm == "rms":
+        found.append(dataclasses.replace(model, plan="hf-gemma", layers={}, parts=(), notes=()))
+    return tuple(found)
 
 
 def _from_known(known: KnownModel) -> ModelNorms:
-    return ModelNorms(
+    main = ModelNorms(
         name=known.name, norm=known.norm, eps=known.eps, hidden_size=known.hidden_size,
-        other_sizes=known.other_sizes, format="bfloat16" if known.norm == "rms" else "float32",
-        offset=known.type.weight_offset, **_known_facts(known),
+        format="bfloat16" if known.norm == "rms" else "float32", offset=known.type.weight_offset,
+        eps_key=known.type.eps_key, **_known_facts(known),
     )  # fmt: skip
+    groups, _ = group_parts(known.parts, {})
+    rest = [
+        ModelNorms(
+            name=known.name, norm=each.parts[0].norm, eps=each.parts[0].eps, format=main.format,
+            plan=each.parts[0].plan, offset=each.parts[0].weight_offset,
+            eps_key=each.parts[0].eps_key, **_group_facts(each),
+        )
+        for each in groups[1:]
+    ]  # fmt: skip
+    return dataclasses.replace(main, **_group_facts(groups[0]), others=tuple(rest))
 
 
 def _from_module(module: Any) -> ModelNorms:
     """A torch module, which is not run: its norms, their eps and parameters."""
     from precision_lab.kernels.torch import norms_of
 
-    pairs = list(norms_of(module))
-    found = [one for _, one in pairs]
-    if not found:
+    every = [one for _, one in norms_of(module)]
+    if not every:
         raise InputError(f"{type(module).__name__} holds no norm that is known")
-    first = found[0]
-    kinds = {(one.norm, one.eps, one.weight_offset) for one in found}
-    if len(kinds) > 1:
-        names = ", ".join(f"{norm} with eps {eps:g}" for norm, eps, _ in sorted(kinds))
-        raise InputError(
-            f"{type(module).__name__} has norms of several kinds ({names}): ask about one of its "
-            "parts"
-        )
-    widths = [one.hidden for one in found if one.hidden]
-    if not widths:
-        raise InputError(f"no norm of {type(module).__name__} tells its width: capture it instead")
+    groups: dict[tuple[str, float, float, str], list[Any]] = {}
+    for one in every:
+        plan = one.plan or plan_of_class(one.class_name, one.norm)
+        groups.setdefault((one.norm, one.eps, one.weight_offset, plan), []).append(one)
     known = known_models.get(type(module).__name__)
-    plans = list(dict.fromkeys(_plan_of(each, one.norm) for each, one in pairs))
-    return ModelNorms(
-        name=type(module).__name__, norm=first.norm, eps=first.eps, hidden_size=widths[0],
-        format="" if first.weight is None else format_of(first.weight).name,
-        offset=first.weight_offset,
-        layers={one.name: (one.hidden, one.weight, one.bias) for one in found if one.hidden},
-        **{"plan": plans[0], **_known_facts(known)},
+    found, unjudged = [], _unread(module)
+    for (norm, eps, _, plan), ones in groups.items():
+        sized = [one for one in ones if one.hidden]
+        unjudged += [
+            Unjudged(part=one.name, kind=norm, why="nothing tells its width: capture it instead")
+            for one in ones
+            if not one.hidden
+        ]
+        if sized:
+            formats = [format_of(one.weight).name for one in sized if one.weight is not None]
+            found.append(ModelNorms(
+                name=type(module).__name__, norm=norm, eps=eps, plan=plan,
+                hidden_size=sized[0].hidden, format=formats[0] if formats else "",
+                offset=sized[0].weight_offset, parts=_module_parts(sized, plan),
+                layers={one.name: (one.hidden, one.weight, one.bias) for one in sized},
+                label=f"{norm} norms with eps {eps:g}",
+            ))  # fmt: skip
+    if not found:
+        raise InputError(f"no norm of {type(module).__name__} tells its width: capture it instead")
+    main, *others = sorted(found, key=lambda each: -len(each.layers))
+    if known is not None and known.norm == main.norm:
+        main = dataclasses.replace(main, **{"plan": main.plan, **_known_facts(known)})
+    return dataclasses.replace(main, others=tuple(others), unjudged=tuple(unjudged))
+
+
+def _unread(module: Any) -> list[Unjudged]:
+    """The norms of a module that are not judged, those of many layers once."""
+    from precision_lab.kernels.torch import unread_norms
+
+    found = {(PLACE_NUMBER.sub("*", one.name), one.why) for one in unread_norms(module)}
+    return [Unjudged(part=name, kind="norm", why=why) for name, why in sorted(found)]
+
+
+def _module_parts(norms: list[Any], plan: str) -> tuple[NormPart, ...]:
+    """The parts of a module's norms that share all but their width."""
+    counts: dict[int, int] = {}
+    for one in norms:
+        counts[one.hidden] = counts.get(one.hidden, 0) + 1
+    first = norms[0]
+    return tuple(
+        NormPart(
+            part="model", norm=first.norm, eps=first.eps, hidden_size=hidden, count=count,
+            weight_offset=first.weight_offset, plan=plan,
+        )
+        for hidden, count in counts.items()
     )  # fmt: skip
 
 
-def _plan_of(module: Any, norm: str) -> str:
-    """The plan that a norm's class follows: torch's own, or as its name tells; "" otherwise."""
-    import torch
-
-    nn = torch.nn
-    for own, plan in ((nn.RMSNorm, "torch-rms-norm"), (nn.LayerNorm, "torch-layer-norm")):
-        if type(module).forward is own.forward:
-            return plan
-    name = type(module).__name__
+def plan_of_class(class_name: str, norm: str) -> str:
+    """The plan that a class of norms follows, as its name tells; "" where it tells none."""
+    name = class_name.rpartition(".")[2]
     stem = _letters(CLASS.sub("", name))
     types = (row for row in model_types.values() if row.norm == norm and stem != _letters(name))
     return next((row.plan for row in types if _letters(row.name) == stem), "")

@@ -4,138 +4,41 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.canonical_json import null, plain
-from precision_lab.eps.evidence import check_range, describe_evidence
+from precision_lab.eps.comparison import EpsComparison, PortLayer, Quantiles
+from precision_lab.eps.evidence import check_range, describe_evidence, with_parameters
 from precision_lab.eps.layers import LayerCase
-from precision_lab.eps.model_lookup import find_model, limited_eps
-from precision_lab.eps.subject import Subject, subject
+from precision_lab.eps.model_lookup import ModelNorms, find_model, limited_eps
+from precision_lab.eps.port_gains import (
+    GainChange,
+    Parameters,
+    change_of,
+    describe_gains,
+    match_norms,
+)
+from precision_lab.eps.port_pairs import pair_norms
+from precision_lab.eps.row_sizes import safe_rms
+from precision_lab.eps.subject import Subject, subject, with_eps
 from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from precision_lab.arithmetic import Floats
     from precision_lab.eps.evidence import LayerEvidence
+    from precision_lab.eps.port_parts import PartChange
     from precision_lab.numbers import Format
     from precision_lab.plan import Plan
 
+HALF = 0.5
+"""Of an ulp: what moves an output farther is harm."""
 SAME = 2.0**-24
 """Two eps that differ by no more are one eps, once as float32 and once as its author wrote it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quantiles:
-    """The size of differences: 50 %, 99 % and the largest; None where nothing could be measured."""
-
-    p50: float | None
-    p99: float | None
-    largest: float | None
-
-    def __str__(self) -> str:
-        """In words."""
-        numbers = (self.p50, self.p99, self.largest)
-        texts = ("none" if number is None else f"{number:.3g}" for number in numbers)
-        return "median {}, 99 % {}, largest {}".format(*texts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PortLayer:
-    """What a port's eps costs in one norm.
-
-    Parameters
-    ----------
-    ulp
-        Between the two exact functions, in ulp of the output format at the original's value.
-    relative
-        The same beside the original's normalised value, before the bias.
-    emulated
-        Between the outputs of the two plans, in values of the output format.
-    lost, lost_in_both
-        Rows in which only the port's outputs hold NaN or infinity, and in which both have such.
-    """
-
-    layer: str
-    rows: int
-    ulp: Quantiles
-    relative: Quantiles
-    emulated: Quantiles
-    lost: int
-    lost_in_both: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class EpsComparison:
-    """Two versions of one model.
-
-    Parameters
-    ----------
-    a, b
-        The original and its port.
-    kept
-        Whether both have one eps.
-    harmless
-        Whether what the port's plan adds moves no exact output by more than half an ulp (decided
-        exactly), and loses no row that the original does not lose as well.
-    eps, effective
-        Of each, as configured, and what its plan makes of it.
-    ulp, relative, emulated, lost, lost_in_both
-        As of `PortLayer`, over all norms.
-    layers
-        By norm, the largest difference first.
-    evidence
-        What was compared, in words.
-    """
-
-    a: str
-    b: str
-    kept: bool
-    harmless: bool
-    eps: tuple[float, float]
-    effective: tuple[float, float]
-    plans: tuple[str, str]
-    format: str
-    output_format: str
-    ulp: Quantiles
-    relative: Quantiles
-    emulated: Quantiles
-    lost: int
-    lost_in_both: int
-    layers: tuple[PortLayer, ...]
-    evidence: str
-
-    def to_json(self) -> str:
-        """All of it as strict JSON, in which NaN and infinity are null."""
-        return json.dumps(plain(self, lacking=null), ensure_ascii=False, allow_nan=False)
-
-    def __str__(self) -> str:
-        """In words."""
-        first, second = self.eps
-        verdict = "eps kept" if self.kept else "eps changed"
-        lines = [
-            f"{verdict}: {first:g} in {self.a or 'one'}, {second:g} in {self.b or 'the other'}",
-            f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}",
-        ]
-        lines += [
-            f"{what}: {quantiles}"
-            for what, quantiles in (
-                (f"exact outputs differ, in ulp of {self.output_format}", self.ulp),
-                ("relative", self.relative),
-                ("emulated outputs differ, in values", self.emulated),
-            )
-        ]
-        if self.lost:
-            lines.append(f"{_rows(self.lost)} NaN or infinity in the port alone")
-        if self.lost_in_both:
-            lines.append(f"{_rows(self.lost_in_both)} NaN or infinity in both")
-        harm = "harmless on these rows" if self.harmless else "not harmless on these rows"
-        if self.harmless and self.lost_in_both:
-            harm = "the port adds no harm on these rows, and both lose some"
-        return "\n".join([*lines, harm, f"evidence: {self.evidence}"])
 
 
 def compare_eps(
@@ -146,7 +49,7 @@ def compare_eps(
     plan: Plan | str | None = None,
     port_plan: Plan | str | None = None,
     activations: Any = None,
-    rms: tuple[float, float] = (0.1, 100.0),
+    rms: tuple[float, float] | None = None,
 ) -> EpsComparison:
     """Whether a port kept eps, and what its own one costs.
 
@@ -173,38 +76,116 @@ def compare_eps(
     same_plan = isinstance(b, int | float | np.floating) and not isinstance(b, bool)
     if same_plan:
         port = dataclasses.replace(
-            original, name="the port", eps=limited_eps(b, of="the eps of the port")
+            with_eps(original, limited_eps(b, of="the eps of the port")), name="the port"
         )
     else:
         port = find_model(b)
-    if original.norm != port.norm:
+    pairs, changes = pair_norms(original, port, (plan, port_plan))
+    (one, other), *rest = [pair for pair in pairs if pair[0].norm == pair[1].norm] or pairs
+    if one.norm != other.norm:
         raise InputError(
             f"{original.name or 'the original'} has {original.norm!r} norms and "
             f"{port.name or 'the port'} has {port.norm!r} norms: no port keeps eps then"
         )
     if activations is None:
-        with_rows = (each for each in (original, port) if each.has_rows)
-        activations = next((each for each in with_rows if each.widths & original.widths), None)
+        with_rows = (each for each in (one, other) if each.has_rows)
+        activations = next((each for each in with_rows if each.widths & one.widths), None)
+    main = _compare_groups(
+        one, other, format=format, plan=plan, port_plan=port_plan, activations=activations,
+        rms=rms, same_plan=same_plan,
+    )  # fmt: skip
+    apart = [
+        _compare_groups(
+            one, other, format=format, plan=plan, port_plan=port_plan, rms=rms, same_plan=same_plan
+        )
+        for one, other in rest
+    ]
+    return _merge(main, apart, changes)
+
+
+def _compare_groups(
+    original: ModelNorms, port: ModelNorms, *, format: Format | str | None,
+    plan: Plan | str | None, port_plan: Plan | str | None, rms: tuple[float, float] | None,
+    same_plan: bool, activations: Any = None,
+) -> EpsComparison:  # fmt: skip
+    """Norms of one kind, eps, gain offset and plan, and the same norms of the port."""
+    original, port = (
+        dataclasses.replace(each, others=(), readings=()) for each in (original, port)
+    )
     first = subject(original, format=format, plan=plan, activations=activations, rms=rms)
+    offset = first.model.offset if same_plan else port.offset
     second = subject(
-        dataclasses.replace(port, layers=first.model.layers, offset=first.model.offset,
-                            hidden_size=original.hidden_size, other_sizes=original.other_sizes),
+        dataclasses.replace(
+            port, layers=first.model.layers, offset=offset, label=original.label,
+            places=original.places, hidden_size=original.hidden_size,
+            other_sizes=original.other_sizes,
+        ),
         format=first.format, plan=port_plan or (first.plan if same_plan else None), rms=rms,
     )  # fmt: skip
     check_range(first.layers)
-    return _compare(first, second)
+    return _compare(first, second, {} if same_plan else _known_gains(first, original, port))
 
 
-def _compare(original: Subject, port: Subject) -> EpsComparison:
+def _merge(
+    main: EpsComparison, apart: Sequence[EpsComparison], changes: Sequence[PartChange]
+) -> EpsComparison:
+    """One answer for the main norms and those beside them, whose numbers are by layer."""
+    fields = {each.field for each in changes}
+    every = [main, *apart]
+    layers = [layer for each in every for layer in each.layers]
+    gains = [text for each in apart for text in each.gains if text not in main.gains]
+    return dataclasses.replace(
+        main, changes=tuple(changes), gains=(*main.gains, *gains),
+        kept=all(each.kept for each in every) and not fields & {"eps", "norm", "part"},
+        harmless=all(each.harmless for each in every) and not fields & {"norm", "part"},
+        lost=sum(each.lost for each in every),
+        lost_in_both=sum(each.lost_in_both for each in every),
+        layers=tuple(sorted(layers, key=lambda layer: -(layer.ulp.largest or 0.0))),
+    )  # fmt: skip
+
+
+def _known_gains(
+    first: Subject, original: ModelNorms, port: ModelNorms
+) -> dict[str, tuple[Parameters, Parameters]]:
+    """The parameters of each norm of the original and of its port, where both are known."""
+    mine, others = _parameters(original) or _parameters(first.model), _parameters(port)
+    mine = {name: one for name, one in mine.items() if name in first.model.layers}
+    widths = ({name: len(one[0]) for name, one in each.items()} for each in (mine, others))
+    pairs = match_norms(*widths)
+    return {name: (mine[name], others[other]) for name, other in pairs.items()}
+
+
+def _parameters(model: ModelNorms) -> dict[str, Parameters]:
+    return {
+        name: (weight, bias)
+        for name, (_, weight, bias) in model.layers.items()
+        if weight is not None
+    }
+
+
+def _compare(
+    original: Subject, port: Subject, gains: dict[str, tuple[Parameters, Parameters]]
+) -> EpsComparison:
     first, second = original.eps, port.eps
     if first is None or second is None:
         raise InputError("one of the two has no eps: give one")
-    eps = (first, second)
-    compared = [_compare_layer(layer, original, port, eps) for layer in original.layers]
+    offsets = original.model.offset, port.model.offset
+    changes = {name: change_of(*pair, offsets) for name, pair in gains.items()}
+    compared, rows = [], []
+    for evidence in original.layers:
+        one, other = evidence, evidence
+        if evidence.name in gains:
+            mine, its = gains[evidence.name]
+            one = with_parameters(evidence, *mine, offset=offsets[0])
+            other = with_parameters(evidence, *its, offset=offsets[1])
+        rows.append(one)
+        sides = Side(one, original.plan, first), Side(other, port.plan, second)
+        compared.append(_compare_layer(*sides, changes.get(evidence.name)))
     layers = [layer for layer, _ in compared]
     differences = zip(*(parts for _, parts in compared), strict=True)
     ulp, relative, emulated = (_quantiles(np.concatenate(parts)) for parts in differences)
     lost = sum(layer.lost for layer in layers)
+    departs = any(_departs(layer, port, (first, second)) for layer in rows)
     effective = [
         min(_case(layer, each.plan, value).added_eps(value) for layer in original.layers)
         for each, value in ((original, first), (port, second))
@@ -212,14 +193,47 @@ def _compare(original: Subject, port: Subject) -> EpsComparison:
     return EpsComparison(
         a=original.model.name, b=port.model.name,
         kept=math.isclose(first, second, rel_tol=SAME, abs_tol=0.0),
-        harmless=not lost and not any(_departs(layer, port, eps) for layer in original.layers),
-        eps=eps, effective=(effective[0], effective[1]),
-        plans=(original.plan.name, port.plan.name), format=original.format.name,
-        output_format=original.output_format, ulp=ulp, relative=relative, emulated=emulated,
+        harmless=not lost and not departs and not any(map(_gains_harm, layers)),
+        eps=(first, second), effective=(effective[0], effective[1]),
+        plans=(original.plan.name, port.plan.name),
+        plans_assumed=(original.plan_assumed, port.plan_assumed), offsets=offsets,
+        gains=tuple(describe_gains(changes, len(layers))),
+        safe_rms=_safe_rms(rows, port.plan, (first, second)), format=original.format.name,
+        output_format=original.output_format,
+        assumed=any(layer.sizes is not None for layer in rows),
+        ulp=ulp, relative=relative, emulated=emulated,
         lost=lost, lost_in_both=sum(layer.lost_in_both for layer in layers),
         evidence=describe_evidence(original.layers),
         layers=tuple(sorted(layers, key=lambda layer: -(layer.ulp.largest or 0.0))),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One norm as one of the two models has it: its rows and parameters, its plan and its eps."""
+
+    evidence: LayerEvidence
+    plan: Plan
+    eps: float
+
+
+def _gains_harm(layer: PortLayer) -> bool:
+    """Whether other gains move an output of these rows by more than half an ulp, in float64."""
+    changed = layer.gains is not None and not layer.gains.kept
+    return changed and (layer.ulp.largest or 0.0) > HALF
+
+
+def _safe_rms(
+    layers: Sequence[LayerEvidence], plan: Plan, eps: tuple[float, float]
+) -> tuple[float, float] | None:
+    """The sizes of rows that bear the second eps, in all of the norms."""
+    ends = [
+        safe_rms(each.norm, each.hidden, each.format, plan, eps=eps[1], function=eps[0])
+        for each in layers
+    ]
+    known = [each for each in ends if each is not None]
+    low, high = (max(low for low, _ in known), min(high for _, high in known)) if known else (1, 0)
+    return (low, high) if len(known) == len(ends) and low <= high else None
 
 
 def _case(evidence: LayerEvidence, plan: Plan, eps: float) -> LayerCase:
@@ -233,14 +247,14 @@ def _departs(evidence: LayerEvidence, port: Subject, eps: tuple[float, float]) -
 
 
 def _compare_layer(
-    evidence: LayerEvidence, original: Subject, port: Subject, eps: tuple[float, float]
+    original: Side, port: Side, gains: GainChange | None
 ) -> tuple[PortLayer, tuple[Floats, Floats, Floats]]:
     """One norm: its quantiles, and the differences that they are of."""
-    first, second = eps
-    case = _case(evidence, original.plan, first)
+    evidence = original.evidence
+    case = _case(evidence, original.plan, original.eps)
     output = case.output
-    y = case.losses.outputs(first)
-    z = _case(evidence, port.plan, second).losses.outputs(second)
+    y = case.losses.outputs(original.eps)
+    z = _case(port.evidence, port.plan, port.eps).losses.outputs(port.eps)
     good = np.isfinite(y).all(axis=1)
     bad = ~np.isfinite(z).all(axis=1)
     both = np.isfinite(y) & np.isfinite(z)
@@ -248,33 +262,40 @@ def _compare_layer(
         output.ordinal(np.where(both, y, 0.0)) - output.ordinal(output.round(np.where(both, z, 0)))
     )
     differences = (
-        *_exact_differences(evidence, first, second, output), apart[both].astype(np.float64)
+        *_exact_differences(original, port, output), apart[both].astype(np.float64)
     )  # fmt: skip
     ulp, relative, emulated = map(_quantiles, differences)
     return PortLayer(
         layer=evidence.name, rows=evidence.rows, ulp=ulp, relative=relative, emulated=emulated,
-        lost=int((good & bad).sum()), lost_in_both=int((~good & bad).sum()),
+        lost=int((good & bad).sum()), lost_in_both=int((~good & bad).sum()), gains=gains,
     ), differences  # fmt: skip
 
 
-def _exact_differences(
-    evidence: LayerEvidence, first: float, second: float, output: Format
-) -> tuple[Floats, Floats]:
+def _exact_differences(original: Side, port: Side, output: Format) -> tuple[Floats, Floats]:
     """How far the exact function moves, in ulp and relatively, the row of zeros left out."""
+    evidence, other = original.evidence, port.evidence
+    first, second = original.eps, port.eps
     x = evidence.x[:-1].astype(np.float64)
     d = x - x.mean(axis=1, keepdims=True) if evidence.norm.centred else x
     square = np.mean(d * d, axis=1, keepdims=True)
     with np.errstate(all="ignore"):
         # √((ms + a)/(ms + b)) − 1 without the cancellation.
         ratio = np.sqrt((square + first) / (square + second))
-        change = np.abs((first - second) / (square + second) / (ratio + 1))
-        gain = 1.0 if evidence.gain is None else evidence.gain + evidence.offset
+        change = np.broadcast_to((first - second) / (square + second) / (ratio + 1), d.shape)
+        gain, its = (
+            1.0 if each.gain is None else each.gain + each.offset for each in (evidence, other)
+        )
         scaled = d / np.sqrt(square + first) * gain
-        y = scaled if evidence.bias is None else scaled + evidence.bias.astype(np.float64)
-        unit = np.maximum(output.ulp(y), output.ulp(scaled))
-        ulp = np.abs(scaled) * change / unit
+        bias, its_bias = (
+            np.float64(0) if each.bias is None else each.bias.astype(np.float64)
+            for each in (evidence, other)
+        )
+        unit = np.maximum(output.ulp(scaled + bias), output.ulp(scaled))
+        # (1 + change)·g'/g − 1; of equal gains the change of eps alone.
+        change = change + (1 + change) * ((its - gain) / gain)
+        ulp = np.abs(scaled * change + (its_bias - bias)) / unit
     used = np.isfinite(ulp) & (scaled != 0)
-    return ulp[used], np.broadcast_to(change, ulp.shape)[used]
+    return ulp[used], np.abs(change)[used]
 
 
 def _quantiles(numbers: Floats) -> Quantiles:
@@ -282,7 +303,3 @@ def _quantiles(numbers: Floats) -> Quantiles:
         return Quantiles(p50=None, p99=None, largest=None)
     middle, most = np.quantile(numbers, [0.5, 0.99])
     return Quantiles(p50=float(middle), p99=float(most), largest=float(numbers.max()))
-
-
-def _rows(count: int) -> str:
-    return "1 row gives" if count == 1 else f"{count} rows give"

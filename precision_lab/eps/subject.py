@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
@@ -12,11 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from precision_lab.eps.evidence import LayerEvidence, assumed_evidence, recorded_evidence
+from precision_lab.eps.evidence import (
+    ROW_SIZES,
+    LayerEvidence,
+    assumed_evidence,
+    check_sizes,
+    recorded_evidence,
+    with_parameters,
+)
 from precision_lab.eps.model_lookup import ModelNorms, find_model, limited_eps, width_of
 from precision_lab.eps.representable import eps_grid
+from precision_lab.eps.run_formats import RunFormats, run_formats
 from precision_lab.exceptions import InputError
-from precision_lab.numbers import Format, formats
+from precision_lab.numbers import Format
 from precision_lab.plan import Plan, plans
 
 if TYPE_CHECKING:
@@ -42,6 +51,8 @@ class Subject:
         Whether eps is still free.
     amplification
         For a new design: the largest factor by which noise in a row near zero may grow.
+    plan_assumed, format_assumed
+        Whether nothing tells how the model computes its norms, or the format that it runs in.
     """
 
     model: ModelNorms
@@ -53,6 +64,10 @@ class Subject:
     new: bool
     amplification: float
     layers: tuple[LayerEvidence, ...]
+    plan_assumed: bool = False
+    format_assumed: bool = False
+    others: tuple[Subject, ...] = ()
+    readings: tuple[Subject, ...] = ()
 
     @property
     def adding_format(self) -> str:
@@ -73,7 +88,7 @@ class Subject:
 def subject(
     model: Any = None, *, norm: Norm | str | None = None, hidden_size: int | None = None,
     eps: float | None = None, format: Format | str | None = None, plan: Plan | str | None = None,
-    activations: Any = None, new: bool = False, rms: tuple[float, float] = (0.1, 100.0),
+    activations: Any = None, new: bool = False, rms: tuple[float, float] | None = None,
     amplification: float = 1024.0, weight_offset: float | None = None,
 ) -> Subject:  # fmt: skip
     """Find the model, and settle what it runs in; arguments as of `recommend_eps`."""
@@ -81,25 +96,51 @@ def subject(
     if activations is not None:
         found = _with_rows(found, activations)
     if eps is not None:
-        found = dataclasses.replace(found, eps=limited_eps(eps))
+        found = with_eps(found, limited_eps(eps))
     if weight_offset is not None:
         offset = _number("weight_offset", weight_offset, "0 or 1")
         found = dataclasses.replace(found, offset=offset)
     largest = _number("amplification", amplification, "1024", positive=True)
-    sizes = _sizes(rms)
+    sizes = None if rms is None else _sizes(rms)
     if format is None and found.unknown_format:
         raise InputError(
             f"{found.name[:QUOTE]} is stored in {found.unknown_format[:QUOTE]!r}, "
             "which is no format known here: say which it runs in, such as format='bfloat16' "
             "(--format)"
         )
-    target = formats.find(format if format is not None else found.format or "float32")
-    chosen = plan_for(found, plan)
-    value, origin = _eps_in_question(found, new=new)
-    return Subject(
-        model=found, format=target, plan=chosen, settled=chosen.formats_for(target, target),
-        eps=value, eps_from=origin, new=new, amplification=largest,
-        layers=_evidence(found, target, sizes),
+    run = run_formats(format, found.format)
+    if plan is not None:
+        plans.find(plan).norm_for(found.norm)
+
+    def settle(group: ModelNorms) -> Subject:
+        asked = plan
+        if group is not found and plan is not None:
+            # A plan of the main norms' kind alone leaves the others as they are.
+            asked = plan if plans.find(plan).norm in ("any", group.norm) else None
+        chosen = run.apply(plan_for(group, asked))
+        value, origin = _eps_in_question(group, new=new)
+        return Subject(
+            model=group, format=run.x, plan=chosen, settled=chosen.formats_for(run.x, run.x),
+            eps=value, eps_from=origin, new=new, amplification=largest,
+            layers=_evidence(group, run, sizes), plan_assumed=asked is None and not group.plan,
+            format_assumed=format is None and not found.format,
+        )  # fmt: skip
+
+    return dataclasses.replace(
+        settle(found), others=tuple(map(settle, found.others)),
+        readings=() if plan is not None or new else tuple(map(settle, found.readings)),
+    )  # fmt: skip
+
+
+def with_eps(model: ModelNorms, eps: float) -> ModelNorms:
+    """The model with another eps, in all norms that follow the key of its main norms."""
+    return dataclasses.replace(
+        model, eps=eps, parts=tuple(dataclasses.replace(part, eps=eps) for part in model.parts),
+        others=tuple(
+            with_eps(each, eps) if model.eps_key and each.eps_key == model.eps_key else each
+            for each in model.others
+        ),
+        readings=tuple(dataclasses.replace(each, eps=eps) for each in model.readings),
     )  # fmt: skip
 
 
@@ -119,10 +160,10 @@ def _sizes(rms: object) -> tuple[float, float]:
     """The least and the largest root mean square of assumed rows."""
     if not isinstance(rms, (tuple, list)) or len(rms) != 2:
         raise InputError(
-            f"rms is {repr(rms)[:QUOTE]}: give two positive numbers, such as 0.1 and 100"
+            f"rms is {repr(rms)[:QUOTE]}: give two positive numbers, such as 0.01 and 100"
         )
-    low, high = (_number("rms", each, "0.1 and 100") for each in rms)
-    return low, high
+    low, high = (_number("rms", each, "0.01 and 100", positive=True) for each in rms)
+    return check_sizes((low, high))
 
 
 def _number(name: str, value: object, such: str, *, positive: bool = False) -> float:
@@ -178,16 +219,29 @@ def _eps_in_question(model: ModelNorms, *, new: bool) -> tuple[float | None, str
 
 
 def _evidence(
-    model: ModelNorms, target: Format, sizes: tuple[float, float]
+    model: ModelNorms, run: RunFormats, sizes: tuple[float, float] | None
 ) -> tuple[LayerEvidence, ...]:  # fmt: skip
-    widths = {"norm": model.hidden_size, **model.other_sizes}
+    widths = {model.label: model.hidden_size, **model.other_sizes}
     layers = model.layers or {name: (width, None, None) for name, width in widths.items()}
-    return tuple(
-        recorded_evidence(name, model.norm, x, weight, bias, format=target, offset=model.offset)
-        if isinstance(x, np.ndarray)
-        else assumed_evidence(
-            name, model.norm, width_of(x, weight), format=target, sizes=sizes, weight=weight,
-            bias=bias, offset=model.offset,
-        )
-        for name, (x, weight, bias) in layers.items()
-    )  # fmt: skip
+    found = []
+    for name, (x, weight, bias) in layers.items():
+        if isinstance(x, np.ndarray):
+            rows = recorded_evidence(name, model.norm, x, None, None, format=run.x)
+        else:
+            place = model.places.get(name) or _place(name)
+            rows = assumed_evidence(
+                name, model.norm, width_of(x, weight), format=run.x,
+                sizes=sizes or ROW_SIZES[place],
+            )  # fmt: skip
+        found.append(with_parameters(rows, weight, bias, offset=model.offset, format=run.gain))
+    return tuple(found)
+
+
+def _place(name: str) -> str:
+    """What enters a norm of this name, a key of `ROW_SIZES`."""
+    last = name.rpartition(".")[2]
+    if re.fullmatch(r"(q|k|qk|query|key)(_(layer)?norm)?", last):
+        return "qk"
+    if re.fullmatch(r"(q|kv)_(lora|a)(_(layer)?norm)?", last):
+        return "latent"
+    return "embedding" if "embed" in name else "stream"

@@ -17,12 +17,13 @@ HEXADECIMAL = re.compile(
 def number(text: str) -> float:
     """The float64 nearest to a number in decimal or in C's hexadecimal notation.
 
-    Past float64's range that is an infinity; the words for infinities and NaN are no numbers.
+    Past float64's range that is an infinity; the words for infinities and NaN are no numbers. A
+    number that is not 0 does not become 0: it is refused.
 
     Raises
     ------
     InputError
-        If it is neither.
+        If it is neither, or too small.
 
     Examples
     --------
@@ -30,10 +31,25 @@ def number(text: str) -> float:
     (1e-05, 9.5367431640625e-07)
     """
     if DECIMAL.fullmatch(text):
-        return float(text)
+        return refuse_vanishing(text, float(text))
     if HEXADECIMAL.fullmatch(text):
         try:
-            return float.fromhex(text)
+            return refuse_vanishing(text, float.fromhex(text))
         except OverflowError:
             return -math.inf if text.lstrip().startswith("-") else math.inf
     raise InputError(f"{text[:40]!r} is no number: write a decimal, or hexadecimal as 0x1p-20")
+
+
+def refuse_vanishing(text: str, value: float) -> float:
+    """The value of a text, which is refused where the text is not 0 and float64 makes it 0.
+
+    Raises
+    ------
+    InputError
+        If float64 has no number so small.
+    """
+    _, hexadecimal, rest = text.lower().rpartition("0x")
+    significand = rest.partition("p" if hexadecimal else "e")[0]
+    if value == 0 and re.search("[1-9a-f]", significand):
+        raise InputError(f"{text.strip()[:40]} is too small: float64 has 0 and 4.9e-324 up")
+    return value

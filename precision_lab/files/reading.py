@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError
+from precision_lab.files.numbers import refuse_vanishing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,33 @@ def prefix_path(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
 
 
+def read_bytes(path: str | Path, *, limit: int) -> bytes:
+    """The whole of a file of at most `limit` bytes.
+
+    Raises
+    ------
+    InputError
+        If it is missing, cannot be read, is no regular file or is larger.
+    """
+    path = Path(path)
+    with open_regular(path) as (file, size):
+        if size > limit:
+            raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
+        return file.read(limit)
+
+
+def read_start(path: str | Path, count: int = 512) -> bytes:
+    """The first bytes of a file, by which its kind is told.
+
+    Raises
+    ------
+    InputError
+        If it is missing, cannot be read or is no regular file.
+    """
+    with open_regular(Path(path)) as (file, _):
+        return file.read(count)
+
+
 def read_object(path: str | Path, *, limit: int) -> dict[str, Any]:
     """Read a JSON file that holds one object; NaN and Infinity may stand in it, as in Python's.
 
@@ -55,16 +83,17 @@ def read_object(path: str | Path, *, limit: int) -> dict[str, Any]:
     ------
     InputError
         If the file is missing, no regular file, larger than `limit` bytes, not JSON, no object,
-        nested more than `DEPTH_LIMIT` deep, or gives a key twice in one object.
+        nested more than `DEPTH_LIMIT` deep, gives a key twice in one object, or holds a number
+        that float64 makes 0.
     """
     path = Path(path)
-    with open_regular(path) as (file, size):
-        if size > limit:
-            raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
-        content = file.read(limit)
+    content = read_bytes(path, limit=limit)
     with prefix_path(path):
         try:
-            parsed = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique_keys)
+            parsed = json.loads(
+                content.decode("utf-8-sig"), object_pairs_hook=_unique_keys,
+                parse_float=lambda text: refuse_vanishing(text, float(text)),
+            )  # fmt: skip
         except InputError:
             raise
         except RecursionError:

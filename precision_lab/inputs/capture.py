@@ -4,11 +4,15 @@
 A capture is a safetensors file. For every norm layer NAME it holds ``NAME.x`` [rows, hidden] and
 ``NAME.weight`` [hidden], and ``NAME.bias`` [hidden] where the norm has one; its metadata hold the
 strings ``norm`` (a row of `norms`), ``eps`` and, where known, ``model``; and ``weight_offset``
-where the gain is not the weight alone, but 1 + weight, as Gemma's.
+where the gain is not the weight alone, but 1 + weight, as Gemma's. Where known they hold, each as a
+JSON object by layer, ``classes``, what each norm was in the model's code, and ``plans``, the row of
+`plans` that it follows.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 import os
 import re
@@ -30,6 +34,9 @@ SUFFIX = ".safetensors"
 """How the name of a capture file ends."""
 SHORT = 6
 """Digits that float32 always keeps: two decimals this short never share a float32."""
+
+BY_LAYER = {"classes": "class_name", "plans": "plan"}
+"""Keys of the metadata that hold a text for each layer, and the attribute of `Layer`."""
 
 FOREIGN = {
     ".npy": "a NumPy array",
@@ -55,13 +62,16 @@ class Layer:
     """One norm of a model: what entered it and its parameters.
 
     x is [rows, hidden], one row a token, in the type that the file holds; weight and bias are
-    [hidden], and bias is None where the norm has none.
+    [hidden], and bias is None where the norm has none. Where they are known, `class_name` is the
+    norm's class with its module, and `plan` the name of the row of `plans` that it follows.
     """
 
     name: str
     x: NDArray[Any]
     weight: NDArray[Any]
     bias: NDArray[Any] | None = None
+    class_name: str = ""
+    plan: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +150,11 @@ def write_capture(path: str | Path, capture: Capture) -> None:
     metadata = {"norm": capture.norm, "eps": repr(capture.eps), "model": capture.model}
     if capture.weight_offset:
         metadata["weight_offset"] = repr(capture.weight_offset)
+    for key, attribute in BY_LAYER.items():
+        known = {layer.name: text for layer in capture.layers
+                 if (text := getattr(layer, attribute))}  # fmt: skip
+        if known:
+            metadata[key] = json.dumps(known)
     write_safetensors(path, tensors, metadata)
 
 
@@ -176,18 +191,38 @@ def _capture(tensors: dict[str, NDArray[Any]], metadata: dict[str, str]) -> Capt
     names = sorted((name[:-2] for name in tensors if name.endswith(".x")), key=by_number)
     if not names:
         raise InputError("it holds no layer")
+    classes, plans = (_texts(key, metadata.get(key, "{}"), names) for key in BY_LAYER)
     return Capture(
         model=metadata.get("model", ""),
         norm=norms[metadata["norm"]].name,
         eps=short_decimal(
             _number("eps", metadata["eps"], least=0, requirement="a finite number from 0 up")
         ),
-        layers=tuple(_layer(name, tensors) for name in names),
+        layers=tuple(
+            dataclasses.replace(
+                _layer(name, tensors), class_name=classes.get(name, ""), plan=plans.get(name, "")
+            )
+            for name in names
+        ),
         weight_offset=_number(
             "weight_offset", metadata.get("weight_offset", "0"), least=-math.inf,
             requirement="finite: it is 0 or 1",
         ),
     )  # fmt: skip
+
+
+def _texts(key: str, text: str, names: list[str]) -> dict[str, str]:
+    """What the metadata say of layers, by their names."""
+    try:
+        known = json.loads(text)
+    except (ValueError, RecursionError):
+        known = None
+    if not isinstance(known, dict) or not all(isinstance(each, str) for each in known.values()):
+        raise InputError(f"its {key} {text[:40]!r} are no JSON object of texts by layer")
+    for name in known:
+        if name not in names:
+            raise InputError(f"its {key} name {unknown('layer', name[:80], names)}")
+    return known
 
 
 def _layer(name: str, tensors: dict[str, NDArray[Any]]) -> Layer:
@@ -214,8 +249,8 @@ def _number(key: str, text: str, *, least: float, requirement: str) -> float:
     quoted = repr(text[:40])
     try:
         value = number(text)
-    except InputError:
-        raise InputError(f"its {key} {quoted} is no number") from None
+    except InputError as error:
+        raise InputError(f"its {key} {error}") from None
     if not math.isfinite(value) or value < least:
         raise InputError(f"its {key} {quoted} is not {requirement}")
     return value

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a Hugging Face config says of a model's norm.
 
-Every spelling of eps and of the hidden size is read that the config classes of transformers and
-the configs of models outside it have. A key that is null is missing. Where a config holds others
-(``text_config`` …), the text model's is read.
+Of a known type its norms are those of `model_types`, with the config's numbers. Of an unknown one
+every spelling of eps and of the hidden size is read that the config classes of transformers and the
+configs of models outside it have, and what is guessed from them is told. A key that is null is
+missing. Where a config holds others (``text_config``, ``vision_config`` …), each is a part, and the
+text model's is the main one.
 
 Source: the configuration files of transformers 5.24.0.
 """
@@ -14,46 +16,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.exceptions import InputError, the_nearest
+from precision_lab.exceptions import InputError
 from precision_lab.files import check_path, prefix_path, read_object
-from precision_lab.models.types import COMPOSITE, ModelType, model_types
+from precision_lab.models.architectures import type_of_config
+from precision_lab.models.config_values import read_eps
+from precision_lab.models.dialects import read_dialect
+from precision_lab.models.guesses import GuessedParts, guess_parts
+from precision_lab.models.parts import DEFAULT, FIXED, NormPart, Unjudged
+from precision_lab.models.peft import base_name
+from precision_lab.models.spellings import EPS_KEYS, SIZE_KEYS
+from precision_lab.models.type_parts import TEXT_KEYS, TypeParts, parts_of
+from precision_lab.models.types import model_types
 from precision_lab.norm import norms
 from precision_lab.numbers import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-CONFIG = "config.json"
+    from precision_lab.models.dialect import Reading
+    from precision_lab.models.gains import Gains
+
+__all__ = ["EPS_KEYS", "SIZE_KEYS", "TEXT_KEYS", "ModelConfig", "read_model_config"]
+
+CONFIG, PARAMS = "config.json", "params.json"
 CONFIG_LIMIT = 2**22
 """Bytes of the largest config that is read; those of real models have a few thousand."""
-WIDEST = 2**24
-"""Elements of the widest row that a config may name."""
-
-EPS_KEYS = {
-    **dict.fromkeys(
-        ("rms_norm_eps", "rms_norm_epsilon", "rmsnorm_eps", "rmsnorm_epsilon", "rms_eps"), "rms"
-    ),
-    **dict.fromkeys(
-        ("layer_norm_eps", "layer_norm_epsilon", "layernorm_eps", "layernorm_epsilon", "ln_eps",
-         "ln_epsilon"), "layer"
-    ),
-    **dict.fromkeys(("norm_eps", "norm_epsilon", "variance_epsilon", "epsilon", "eps"), ""),
-}  # fmt: skip
-"""Spellings of eps, and the norm that each speaks of; "" where it speaks of none."""
-
-SIZE_KEYS = (
-    "hidden_size", "d_model", "n_embd", "n_embed", "dim", "model_dim", "embed_dim", "hidden_sizes",
-    "hidden_dim",
-)  # fmt: skip
-"""Spellings of the hidden size, the surest first: ``hidden_dim`` is in some the width inside."""
-
-HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
-
-TEXT_KEYS = (
-    "text_config", "llm_config", "language_config", "language_model_config", "text_model_config",
-    "text_cfg", "thinker_config", "decoder",
-)  # fmt: skip
-"""Keys under which a config holds that of its text model."""
+NARROW = 8
+"""Bits of formats that weights are stored in, and no stream of activations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +72,16 @@ class ModelConfig:
         What the model adds to its weights.
     base
         The name that the config itself gives its model, "" where it gives none.
+    parts, unjudged
+        All its norms, those of the main (text) part first: eps, width … above are of the first; and
+        norms that no eps is judged for.
+    notes
+        Sentences that an answer must repeat, such as that the model type is unknown.
+    gains
+        Weight and bias (None where there is none) by the norm's name, where the file itself holds
+        them; None where they may lie in safetensors beside it.
+    guessed
+        Whether norm and plan are guessed from the spelling of a key.
     """
 
     path: Path
@@ -99,23 +98,11 @@ class ModelConfig:
     weight_offset: float = 0.0
     base: str = ""
     unknown_dtype: str = ""
-
-
-@dataclass(frozen=True)
-class ConfigPart:
-    """One model of a config: the keys that lead to it, its own keys, and what it has of eps."""
-
-    prefix: str
-    keys: dict[str, Any]
-    type: str
-
-    def eps(self) -> dict[str, float]:
-        """Every eps that is given, by its key from the top."""
-        return {
-            f"{self.prefix}{key}": _eps(f"{self.prefix}{key}", self.keys[key])
-            for key in EPS_KEYS
-            if self.keys.get(key) is not None
-        }
+    parts: tuple[NormPart, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    notes: tuple[str, ...] = ()
+    gains: Gains | None = None
+    guessed: bool = False
 
 
 def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConfig:
@@ -126,10 +113,14 @@ def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConf
     Raises
     ------
     InputError
-        If the file can't be read, is not a config, names no norm or several eps that disagree, or
-        if eps is no finite number from 0 to 1. An eps of 0 is read.
+        If the file can't be read, is not a config, names no norm that is judged or several eps of
+        one norm that disagree, or if eps is no finite number from 0 to 1. An eps of 0 is read.
     """
+    from precision_lab.models.file_types import read_by_type
+
     path = _file(Path(path))
+    if (config := read_by_type(path)) is not None:
+        return config
     found = read_object(path, limit=CONFIG_LIMIT)
     with prefix_path(path):
         return _config(path, found, norm)
@@ -137,6 +128,8 @@ def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConf
 
 def _file(path: Path) -> Path:
     """The config's file, which is in the folder where a folder is given."""
+    from precision_lab.models.file_types import only_model
+
     check_path(path)
     try:
         if not path.is_dir() or (path / CONFIG).exists():
@@ -144,6 +137,8 @@ def _file(path: Path) -> Path:
         there = sorted(entry.name for entry in path.iterdir())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if (name := only_model(there)) is not None:
+        return path / name
     if not there:
         raise InputError(f"{path} has no {CONFIG}: it is empty")
     names = [entry for entry in there if entry.endswith(".json")] or there
@@ -152,148 +147,134 @@ def _file(path: Path) -> Path:
 
 
 def _config(path: Path, found: dict[str, Any], norm: str | None) -> ModelConfig:
-    parts = list(_parts(found, "", ""))
-    every_eps = {key: value for part in parts for key, value in part.eps().items()}
-    if len(set(every_eps.values())) > 1:
-        first = next(iter(every_eps))
-        other = next(key for key in every_eps if every_eps[key] != every_eps[first])
-        raise InputError(
-            f"{first} = {every_eps[first]!r} and {other} = {every_eps[other]!r} disagree:"
-            " leave the one that the model was trained with"
-        )
-    part = _primary_part(parts)
-    row = model_types.get(part.type)
-    name = norms[norm].name if norm is not None else _norm(part, row)
-    same_norm = row is not None and row.norm == name
-    key, eps = next(iter(part.eps().items()), ("", None))
-    if row is not None and not row.eps_key:
-        if eps is not None and eps != row.eps_default:
-            raise InputError(
-                f"{key} = {eps!r}, but the code of {part.type} models fixes {row.eps_default!r}"
-            )
-        key, eps = "", row.eps_default
-    top = parts[0].keys
-    base = top.get("_name_or_path")
-    hidden = _hidden(part, row)
-    other_sizes = _other_sizes(part, row, hidden)
-    dtype = _dtype(part.keys) or _dtype(top)
-    return ModelConfig(
-        path=path, model=_model(path), model_type=part.type, norm=name,
-        plan=row.plan if row and same_norm else "", eps=eps, eps_key=key, hidden_size=hidden,
-        other_sizes=other_sizes, dtype=dtype,
-        unknown_dtype="" if dtype else _dtype_text(part.keys) or _dtype_text(top),
-        default_eps=row.eps_default if row else None,
-        weight_offset=row.weight_offset if row and same_norm else 0.0,
-        base=base if isinstance(base, str) else "",
+    if (base := base_name(found)) is not None:
+        raise InputError(f"it is an adapter of {base[:80]!r}: give that model")
+    if (reading := read_dialect(found)) is not None:
+        return _read_as(path, reading)
+    type = found.get("model_type") or type_of_config(found)
+    if not isinstance(type, str):
+        raise InputError(f"model_type is {str(type)[:40]!r}, not a name such as 'llama'")
+    wanted = None if norm is None else norms[norm].name
+    row = model_types.get(type)
+    typed = None if row is None else parts_of(row, found)
+    if typed is None or (typed.main is None and wanted is not None) or (
+        typed.main is not None and wanted not in (None, typed.main.norm)
+    ):  # fmt: skip
+        return _guessed_config(path, found, guess_parts(found, type, wanted))
+    if typed.main is None:
+        raise InputError(_nothing_judged(type, typed.unjudged))
+    _refuse_foreign_eps(found, typed)
+    return _typed_config(path, found, typed)
+
+
+def _read_as(path: Path, reading: Reading) -> ModelConfig:
+    """The config of another kind than Hugging Face's, by the type that it is read as."""
+    typed = parts_of(reading.row, reading.keys)
+    typed.unjudged += reading.unjudged
+    typed.notes += reading.notes
+    if typed.main is None:
+        raise InputError(_nothing_judged(reading.row.name, typed.unjudged))
+    return _typed_config(path, dict(reading.keys), typed)
+
+
+def _typed_config(path: Path, found: dict[str, Any], typed: TypeParts) -> ModelConfig:
+    """The config of a known type."""
+    main, row = typed.main, typed.main_row
+    assert main is not None  # noqa: S101 - by the caller
+    assert row is not None  # noqa: S101
+    default = (
+        row.eps if isinstance(row.eps, float) else typed.row and typed.row.defaults.get(row.eps)
+    )
+    name = typed.row.name if typed.row is not None else ""
+    return _assemble(
+        path, found, typed.config, main, model_type=name, parts=typed.parts,
+        unjudged=typed.unjudged, notes=typed.notes, default_eps=default,
     )  # fmt: skip
 
 
-def _parts(found: dict[str, Any], prefix: str, inherited: str) -> Iterator[ConfigPart]:
-    """The config and those it holds, from the top down."""
-    type = found.get("model_type") or inherited
-    if not isinstance(type, str):
-        raise InputError(f"{prefix}model_type is {str(type)[:40]!r}, not a name such as 'llama'")
-    inner = COMPOSITE.get(type, "")
-    # Old configs call the text model by the whole's name, or keep its keys beside the others'.
-    nested = any(isinstance(found.get(key), dict) for key in TEXT_KEYS)
-    yield ConfigPart(prefix, found, type if nested else inner or type)
-    for key in TEXT_KEYS:
-        if isinstance(found.get(key), dict):
-            yield from _parts(found[key], f"{prefix}{key}.", inner)
+def _guessed_config(path: Path, found: dict[str, Any], guessed: GuessedParts) -> ModelConfig:
+    """The config of an unknown type."""
+    return _assemble(
+        path, found, guessed.config, guessed.main, model_type=guessed.type,
+        parts=guessed.parts, unjudged=guessed.unjudged, notes=guessed.notes,
+        default_eps=guessed.default_eps, guessed=guessed.guessed,
+    )  # fmt: skip
 
 
-def _primary_part(parts: list[ConfigPart]) -> ConfigPart:
-    """The part that tells most: eps beside a known type, eps, a known type, a key without eps."""
-    return max(parts, key=lambda part: (
-        bool(part.eps()), part.type in model_types, bool(set(part.keys) & set(EPS_KEYS))
+def _assemble(
+    path: Path, found: dict[str, Any], inner: Mapping[str, Any], main: NormPart, *,
+    model_type: str, parts: list[NormPart], unjudged: list[Unjudged], notes: list[str],
+    default_eps: float | None, guessed: bool = False,
+) -> ModelConfig:  # fmt: skip
+    """The record: what it says of the main part, and all parts, the main one's first."""
+    base = found.get("_name_or_path")
+    dtype, stored = _dtype(inner) or _dtype(found), _dtype_text(inner) or _dtype_text(found)
+    if dtype and formats[dtype].bits <= NARROW:
+        notes = [*notes, f"its weights are stored in {dtype}: the stream is taken to be bfloat16"]
+        dtype = "bfloat16"
+    whose = main.part.rpartition(" ")[0] if main.place not in ("stream", "embedding") else main.part
+    ordered = sorted(parts, key=lambda part: (
+        part.part != main.part, part.part.partition(" ")[0] != whose.partition(" ")[0]
     ))  # fmt: skip
+    return ModelConfig(
+        path=path, model=_model(path), model_type=model_type, norm=main.norm, plan=main.plan,
+        eps=None if main.eps_from == DEFAULT else main.eps, eps_key=main.eps_key,
+        hidden_size=main.hidden_size, other_sizes=_other_sizes(ordered, main),
+        dtype=dtype, unknown_dtype="" if dtype else stored, default_eps=default_eps,
+        weight_offset=main.weight_offset, base=base if isinstance(base, str) else "",
+        parts=tuple(ordered), unjudged=tuple(unjudged), notes=tuple(notes),
+        guessed=guessed,
+    )  # fmt: skip
 
 
-def _norm(part: ConfigPart, row: ModelType | None) -> str:
-    """The norm that the type computes, or that the spelling of eps speaks of."""
-    if row is not None:
-        return row.norm
-    keys = [key for key in EPS_KEYS if key in part.keys]
-    spoken = {EPS_KEYS[key] for key in keys} - {""}
-    if len(spoken) == 1:
-        return spoken.pop()
-    kind = "no model_type"
-    if part.type:
-        near = the_nearest(part.type, model_types)
-        kind = f"the unknown model_type {part.type[:40]!r} ({near})"
-    say = "say norm rms or layer (--norm)"
-    if keys:
-        speaks = "speaks of no norm" if not spoken else "speak of both norms"
-        raise InputError(f"{' and '.join(keys)} {speaks}, and it has {kind}: {say}")
-    odd = [key for key in part.keys if "eps" in key.lower() and "steps" not in key.lower()]
-    spelling = f" ({odd[0][:40]!r} is no spelling known here)" if odd else ""
-    raise InputError(
-        f"it tells of no norm, for it has no eps such as rms_norm_eps{spelling} and {kind}:"
-        f" if its model has one, {say}"
+def _other_sizes(parts: list[NormPart], main: NormPart) -> dict[str, int]:
+    """Widths of the main part's further norms, by what they norm."""
+    sizes: dict[str, int] = {}
+    for part in parts:
+        what = part.part.removeprefix(f"{main.part} ")
+        if what != part.part and part.place in ("qk", "latent", "gated"):
+            sizes.setdefault(what, part.hidden_size)
+    return sizes
+
+
+def _nothing_judged(type: str, unjudged: list[Unjudged]) -> str:
+    """Why a known type has no eps to judge."""
+    kinds = list(dict.fromkeys(each.kind for each in unjudged))
+    if not kinds:
+        return f"models of type {type!r} have no norm: there is no eps to judge"
+    others = f" and {len(kinds) - 3} more" if len(kinds) > 3 else ""
+    return (
+        f"no norm of models of type {type!r} is judged: they have {', '.join(kinds[:3])}{others} "
+        f"({unjudged[0].why})"
     )
 
 
-def _eps(key: str, value: Any) -> float:
-    """An eps that may be judged: a finite number from 0 to 1."""
-    if isinstance(value, str):
-        raise InputError(f"{key} is the string {value[:40]!r}: write a number without quotes")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{key} is {_quote(value)}, not a number such as 1e-05")
-    if not 0 <= value <= 1:
-        raise InputError(f"{key} is {_quote(value)}, not a number from 0 to 1 such as 1e-05")
-    return abs(float(value))
-
-
-def _quote(value: Any) -> str:
-    try:
-        text = repr(value)
-    except ValueError:
-        return "a number of thousands of digits"
-    return text if len(text) <= 40 else f"{text[:40]}…"
-
-
-def _size(key: str, value: Any) -> int:
-    if type(value) is not int or not 1 <= value <= WIDEST:
-        raise InputError(f"{key} is {_quote(value)}, not a whole number from 1 to {WIDEST}")
-    return value
-
-
-def _hidden(part: ConfigPart, row: ModelType | None) -> int:
-    """The hidden size, or that of the config class where its key is missing."""
-    for key in SIZE_KEYS:
-        value = part.keys.get(key)
-        if isinstance(value, list) and value:
-            value = value[-1]
-        if value is not None:
-            return _size(f"{part.prefix}{key}", value)
-    if row is not None and row.hidden_default is not None:
-        return row.hidden_default
-    raise InputError(f"it tells of no hidden size, such as {part.prefix}hidden_size = 4096")
-
-
-def _other_sizes(part: ConfigPart, row: ModelType | None, hidden: int) -> dict[str, int]:
-    """The widths of the norms that are not of the hidden size."""
-    if row is None:
-        return {}
-
-    def size(key: str) -> int | None:
-        value = part.keys.get(key)
-        return None if value is None else _size(f"{part.prefix}{key}", value)
-
-    sizes = {
-        key.removesuffix("_rank"): width for key in row.widths if (width := size(key)) is not None
-    }
-    if not row.qk:
-        return sizes
-    heads = next((key for key in HEADS if part.keys.get(key) is not None), None)
-    count = size(heads) if heads else None
-    head = size("head_dim") or row.head_default or (hidden // count if count else None)
-    if head and (row.qk == "head" or (row.qk[-1:] == "?" and part.keys.get(row.qk[:-1]) is True)):
-        sizes["qk"] = head
-    if head and count and row.qk == "heads":
-        sizes["q"] = head * count
-        sizes["k"] = head * (size("num_key_value_heads") or count)
-    return sizes
+def _refuse_foreign_eps(found: dict[str, Any], typed: TypeParts) -> None:
+    """Refuse an eps that no norm follows, and that is another one than the main part's."""
+    main, row = typed.main, typed.row
+    if main is None or row is None:
+        return
+    known = {*row.eps_keys, *row.ignored, *row.spellings}
+    places = [(typed.prefix, typed.config, known)]
+    places += [(f"{key}.", found[key], set()) for key in TEXT_KEYS
+               if isinstance(found.get(key), dict) and not typed.prefix
+               and key not in row.configs]  # fmt: skip
+    for prefix, config, keys in places:
+        for key in EPS_KEYS:
+            value = config.get(key)
+            if value is None or key in keys:
+                continue
+            eps = read_eps(f"{prefix}{key}", value)
+            if eps == main.eps or main.eps_from == DEFAULT:
+                continue
+            if main.eps_from == FIXED:
+                raise InputError(
+                    f"{prefix}{key} = {eps!r}, but the code of {row.name} models fixes {main.eps!r}"
+                )
+            raise InputError(
+                f"{main.eps_from} = {main.eps!r} and {prefix}{key} = {eps!r} disagree:"
+                " leave the one that the model was trained with"
+            )
 
 
 def _dtype(keys: Mapping[str, Any]) -> str:
@@ -314,4 +295,4 @@ def _model(path: Path) -> str:
     for folder in resolved.parents:
         if folder.name.startswith("models--"):
             return folder.name.removeprefix("models--").replace("--", "/")
-    return resolved.parent.name if path.name == CONFIG else path.stem
+    return resolved.parent.name if path.name in (CONFIG, PARAMS) else path.stem

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+FIXED = "fixed in its class"
+DEFAULT = "default of its class"
+
 
 @dataclass(frozen=True, kw_only=True)
 class NormPart:
@@ -25,9 +28,11 @@ class NormPart:
     weight_offset
         What the model adds to its weights.
     count
-        How many there are.
+        How many there are; 0 where that is not known.
     place
         What enters them: "embedding", "stream", "qk", "latent" or "gated".
+    names
+        Their places in the model, with ``*`` for a number; empty where they are not known.
     """
 
     part: str
@@ -39,6 +44,12 @@ class NormPart:
     plan: str = ""
     eps_from: str = ""
     place: str = "stream"
+    names: tuple[str, ...] = ()
+
+    @property
+    def eps_key(self) -> str:
+        """The config's key that eps was read from, "" where it was not."""
+        return "" if self.eps_from in (FIXED, DEFAULT) else self.eps_from
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,12 +43,12 @@ def test_every_model_and_column_is_in_the_rows(rows):
 
 @pytest.mark.parametrize(
     ("model", "column", "asked"), [
-        ("Llama-3.1-8B", "fp16 own", ("float16", "hf-llama", (0.1, 100.0))),
+        ("Llama-3.1-8B", "fp16 own", ("float16", "hf-llama", (0.01, 100.0))),
         ("GLM-4", "fp16 low, RMS ≤ 1", ("float16", "all-low", (0.1, 1.0))),
-        ("BERT-base", "fp16 low", ("float16", "all-low", (0.1, 100.0))),
+        ("BERT-base", "fp16 low", ("float16", "all-low", (0.01, 100.0))),
         ("BERT-base", "fp16 low, RMS ≤ 1", ("float16", "all-low", (0.1, 1.0))),
-        ("DeepSeek-V3", "bf16 own", ("bfloat16", "hf-llama", (0.1, 100.0))),
-        ("Gemma-2-9B", "fp8 own", ("float8_e4m3fn", "hf-gemma", (0.1, 100.0))),
+        ("DeepSeek-V3", "bf16 own", ("bfloat16", "hf-llama", (0.01, 100.0))),
+        ("Gemma-2-9B", "fp8 own", ("float8_e4m3fn", "hf-gemma", (0.01, 100.0))),
     ],
 )  # fmt: skip
 def test_the_rows_are_what_is_advised(rows, model, column, asked):

@@ -20,7 +20,7 @@ def config(tmp_path):
 
     def write(**changed):
         path = tmp_path / "config.json"
-        path.write_text(json.dumps({**LLAMA, **changed}))
+        path.write_text(json.dumps({**LLAMA, **changed}).replace('"TINY"', "1e-400"))
         return str(path)
 
     return write
@@ -83,7 +83,7 @@ def test_a_new_design(config, capsys):
 def test_rows_of_another_size(config, capsys):
     """Smaller rows leave less room above the configured eps."""
     usual, small = (
-        asked(capsys, config(), *rms)["interval"][1] for rms in ((), ("--rms", "0.01", "1"))
+        asked(capsys, config(), *rms)["interval"][1] for rms in ((), ("--rms", "0.001", "1"))
     )
     assert small < usual
 
@@ -116,7 +116,11 @@ def test_a_page(config, tmp_path, capsys):
         ({}, ["--format", "float8_e4m3fm"], "float8_e4m3fn"),
         ({}, ["--plan", "hf-lama"], "hf-llama"),
         ({}, ["--eps", "ten"], "ten"),
-        ({}, ["--rms", "5", "1"], "rms"),
+        ({}, ["--rms", "5", "1"], "rms 5 to 1 runs downwards"),
+        ({}, ["--rms", "1e-400", "1"], "1e-400 is too small"),
+        ({}, ["--eps", "1e-400"], "1e-400 is too small"),
+        ({}, ["1e-400"], "1e-400 is too small"),
+        ({"rms_norm_eps": "TINY"}, [], "1e-400 is too small"),
         ({}, ["--new", "--amplification", "-2"], "amplification"),
         ({}, ["--amplification", "500"], "give --new"),
         ({}, ["--rms", "1", "2", "--activations", "smollm2"], "--activations gives rows"),

@@ -152,7 +152,10 @@ def test_every_known_model_keeps_its_eps_in_its_own_plan():
         ({"norm": "rms", "hidden_size": 8, "eps": -1.0}, "eps is -1"),
         ({"norm": "rms", "hidden_size": 8, "eps": math.nan}, "eps is nan"),
         ({"norm": "batch", "hidden_size": 8, "eps": 1e-6}, "unknown norm 'batch'"),
-        ({"norm": "rms", "hidden_size": 8, "eps": 1e-6, "rms": (1, 0)}, "no range of sizes"),
+        (
+            {"norm": "rms", "hidden_size": 8, "eps": 1e-6, "rms": (1, 0)},
+            "rms is 0: give",
+        ),
         ({"norm": "rms", "hidden_size": 8, "new": True, "amplification": 0.0}, "amplification is"),
         ({"model": "minilm", "plan": "hf-llama"}, "computes the norm 'rms', not 'layer'"),
         ({"model": 3}, "a int is no model"),

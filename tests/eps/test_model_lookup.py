@@ -52,4 +52,9 @@ def test_gains_of_no_norm_of_the_config_are_refused(config):
         recommend_eps(folder)
     gains["model.norm.weight"] = np.ones(64, np.float32)
     write_safetensors(folder / "model.safetensors", gains)
-    assert ["model.norm", "model.q_norm"] == [each.layer for each in recommend_eps(folder).layers]
+    advice = recommend_eps(folder)
+    assert ["model.norm"] == [each.layer for each in advice.layers]
+    (other,) = advice.unjudged
+    assert "no norm of its model type has this name and 16 weights" == other.why
+    assert "model.q_norm" == other.part
+    assert "not judged: norm" in advice.reason

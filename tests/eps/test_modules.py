@@ -20,11 +20,19 @@ def test_a_torch_module_is_asked_without_running_it():
     assert ["0", "2"] == [layer.layer for layer in advice.layers]
 
 
-def test_a_module_of_two_kinds_of_norms_is_asked_in_parts():
-    """And one without a norm is none to ask about."""
+def test_a_module_of_two_kinds_of_norms_is_judged_in_parts():
+    """Each with its own kind and eps; one without a norm is none to ask about."""
     torch = optional("torch")
-    with pytest.raises(InputError, match="several kinds"):
-        recommend_eps(torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.RMSNorm(8)))
+    model = torch.nn.Sequential(
+        torch.nn.LayerNorm(8, eps=1e-12), torch.nn.RMSNorm(16, eps=1e-6), torch.nn.RMSNorm(8, 1e-6)
+    ).half()
+    advice = recommend_eps(model, plan="all-low", rms=(0.1, 1.0))
+    told = {(part.norm, part.eps, part.hidden_size, part.count) for part in advice.parts}
+    assert {("rms", 1e-6, 16, 1), ("rms", 1e-6, 8, 1), ("layer", 1e-12, 8, 1)} == told
+    assert {"0", "1", "2"} == {layer.layer for layer in advice.layers}
+    assert "zero-row-nan" in {one.code for one in advice.findings}
+    assert "change" == advice.verdict
+    assert advice.reason.startswith("layer norms with eps 1e-12: with eps 1e-12 eps becomes 0")
     with pytest.raises(InputError, match="no norm"):
         recommend_eps(torch.nn.Linear(8, 8))
 

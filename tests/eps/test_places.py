@@ -85,10 +85,10 @@ def test_the_verdict_agrees_with_the_findings(base, format, new):
 
 
 def test_two_limits_that_cannot_meet_are_told():
-    """In float32 noise may not grow 1024 times and no row of 3.16 shrink by half an ulp."""
+    """In float32 noise may not grow 1024 times and no row of 1 shrink by half an ulp."""
     advice = recommend_eps(norm="rms", hidden_size=8, new=True, format="float32")
     assert "impossible" == advice.verdict
-    assert ["eps-shrinks"] == [one.code for one in advice.findings]
+    assert ["eps-shrinks"] == [one.code for one in advice.findings if one.severity == "harm"]
     assert "noise grows too far" in advice.findings[0].text
-    wider = recommend_eps(norm="rms", hidden_size=8, new=True, format="float32", amplification=2000)
+    wider = recommend_eps(norm="rms", hidden_size=8, new=True, format="float32", amplification=1e4)
     assert "keep" == wider.verdict

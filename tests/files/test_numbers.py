@@ -39,6 +39,15 @@ def test_what_is_no_number(text):
         number(text)
 
 
+@pytest.mark.parametrize("text", ["1e-400", "-1e-400", "0x1p-1080", "0.0000001e-320", "0xap-2000"])
+def test_what_float64_makes_0_is_refused(text):
+    """A number that is not 0 never becomes 0; a 0 is one however it is written."""
+    with pytest.raises(InputError, match="is too small: float64 has 0 and"):
+        number(text)
+    assert [0.0, 0.0, 0.0] == [number("0"), number("0.0e-400"), number("0x0p-5")]
+    assert 5e-324 == number("5e-324")
+
+
 @given(st.text(max_size=12))
 def test_any_text(text):
     """A number, or bad input."""

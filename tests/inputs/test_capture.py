@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from precision_lab.exceptions import InputError
 from precision_lab.files.safetensors import write_safetensors
-from precision_lab.inputs.capture import SHORT, read_capture, short_decimal, write_capture
+from precision_lab.inputs.capture import (
+    SHORT,
+    Capture,
+    Layer,
+    read_capture,
+    short_decimal,
+    write_capture,
+)
 from precision_lab.inputs.data import __main__ as shrink
 
 METADATA = {"norm": "layer", "eps": "1e-12", "model": "tiny"}
@@ -77,6 +84,10 @@ WRONG = {
     "eps is empty": ({}, {"eps": ""}, "eps '' is no number"),
     "eps is a word": ({}, {"eps": "1e-5 or so"}, "is no number"),
     "eps is Python": ({}, {"eps": "1_0e-5"}, "is no number"),
+    "eps is 0 in float64 alone": ({}, {"eps": "1e-400"}, "its eps 1e-400 is too small"),
+    "classes are a word": ({}, {"classes": "Llama"}, "its classes 'Llama' are no JSON object"),
+    "classes are numbers": ({}, {"classes": '{"layers.2.norm": 2}'}, "no JSON object of texts"),
+    "a plan of no layer": ({}, {"plans": '{"layers.3.norm": "late"}'}, "'layers.3.norm'"),
     "x is flat": ({"layers.2.norm.x": np.ones(2, np.float32)}, {}, "not [rows, hidden]"),
     "hidden is 0": (
         {"layers.2.norm.x": np.ones((1, 0), np.float32)}, {}, "hidden at least 1",
@@ -137,7 +148,6 @@ def test_an_empty_file_is_no_capture(tmp_path):
         ("1.0000000474974513e-03", 1e-3),
         ("0.000009999999747378753", 9.999999747378753e-06),
         ("0", 0.0),
-        ("1e-400", 0.0),
         ("1e-60", 1e-60),
     ],
 )
@@ -172,6 +182,23 @@ def test_writing_a_capture_and_reading_it_gives_the_same(tmp_path):
         assert (old.name, old.x.dtype, old.x.tobytes()) == (new.name, new.x.dtype, new.x.tobytes())
         assert old.weight.tobytes() == new.weight.tobytes()
         assert (old.bias is None) == (new.bias is None)
+
+
+def test_a_layers_class_and_plan_come_back(tmp_path):
+    """Each is kept by layer; a file of before, which holds neither, is read as it was."""
+    x, weight = np.ones((1, 2), np.float32), np.ones(2, np.float32)
+    layers = (
+        Layer(name="a", x=x, weight=weight, class_name="torch.nn.RMSNorm", plan="torch-rms-norm"),
+        Layer(name="b", x=x, weight=weight, class_name="mine.Norm"),
+        Layer(name="c", x=x, weight=weight),
+    )
+    write_capture(
+        tmp_path / "c.safetensors", Capture(model="", norm="rms", eps=1e-6, layers=layers)
+    )
+    found = [(one.class_name, one.plan) for one in read_capture(tmp_path / "c.safetensors").layers]
+    assert found == [("torch.nn.RMSNorm", "torch-rms-norm"), ("mine.Norm", ""), ("", "")]
+    before = read(tmp_path, tensors(), METADATA)
+    assert {("", "")} == {(one.class_name, one.plan) for one in before.layers}
 
 
 def test_the_small_copy_keeps_the_first_rows(tmp_path, capsys):

@@ -26,7 +26,7 @@ def test_the_page_stands_alone(vanished):
     assert not re.search(r'(src|href)="(?!data:|#)', text)
     assert "&lt;x&gt;.html" in text
     assert text.count("zero-row-nan:") == 1
-    assert "one value of\nfloat16 beyond them does harm" in text
+    assert "The limits are exact: the next float16 outside does\nharm" in text
 
 
 def test_the_figure_says_what_the_answer_says(vanished):

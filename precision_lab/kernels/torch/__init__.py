@@ -7,6 +7,6 @@ torch is imported only where a kernel needs it.
 from __future__ import annotations
 
 from precision_lab.kernels.torch.model_capture import ROWS, Recorded, capture
-from precision_lab.kernels.torch.recording import norms_of
+from precision_lab.kernels.torch.model_norms import UnreadNorm, norms_of, unread_norms
 
-__all__ = ["ROWS", "Recorded", "capture", "norms_of"]
+__all__ = ["ROWS", "Recorded", "UnreadNorm", "capture", "norms_of", "unread_norms"]

@@ -12,13 +12,15 @@ import numpy as np
 
 from precision_lab.exceptions import InputError, the_nearest
 from precision_lab.inputs import SUFFIX, Capture, Layer, write_capture
-from precision_lab.kernels.torch import recording as torch_recording
+from precision_lab.kernels.torch.model_norms import norms_of, refuse_traced, unread_norms
+from precision_lab.kernels.torch.recording import Recorder
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from precision_lab.kernels.torch.recording import ModelNorm, RowSample
+    from precision_lab.kernels.torch.model_norms import ModelNorm, UnreadNorm
+    from precision_lab.kernels.torch.recording import RowSample
 
 ROWS = 256
 """Rows kept a layer unless the caller wants more or fewer."""
@@ -31,9 +33,15 @@ class Recorded:
     hooks out of the model.
     """
 
-    def __init__(self, model: str, recorder: torch_recording.Recorder) -> None:
+    def __init__(
+        self,
+        model: str,
+        recorder: Recorder,
+        unread: tuple[UnreadNorm, ...] = (),
+    ) -> None:
         self._model = model
         self._recorder = recorder
+        self._unread = unread
 
     def __enter__(self) -> Self:
         self._recorder.start()
@@ -113,6 +121,7 @@ class Recorded:
                 sentences.append(f"{norm.name} never ran")
             elif not len(rows.x):
                 sentences.append(f"{norm.name} ran on no rows")
+        sentences += [f"{one.name} is not recorded: {one.why}" for one in self._unread]
         return tuple(sentences)
 
     def write(self, path: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -189,18 +198,22 @@ def capture(model: Any, *, rows: int = ROWS, only: str = "") -> Recorded:
         )
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
         raise InputError(f"rows is {rows!r}: give a whole number from 1 up, such as {ROWS}")
-    torch_recording.refuse_traced(model)
-    captures = list(torch_recording.norms_of(model))
+    refuse_traced(model)
+    captures = list(norms_of(model))
+    unread = tuple(unread_norms(model))
     if not captures:
         raise InputError(
             f"{type(model).__name__} has no norm: a module counts as one that has an eps, and a"
             " weight of one dimension or none"
+            + "".join(f"; {one.name} is left out, for {one.why}" for one in unread[:1])
         )
     chosen = [(module, norm) for module, norm in captures if only in norm.name]
     if not chosen:
         near = the_nearest(only, [norm.name for _, norm in captures])
         raise InputError(f"no norm of {type(model).__name__} is called like {only!r}: {near}")
-    return Recorded(_model_name(model), torch_recording.Recorder(chosen, int(rows)))
+    left_out = tuple(one for one in unread if only in one.name)
+    recorder = Recorder(chosen, int(rows))
+    return Recorded(_model_name(model), recorder, left_out)
 
 
 def _layer(norm: ModelNorm, rows: RowSample, offset: float) -> Layer:
@@ -209,7 +222,10 @@ def _layer(norm: ModelNorm, rows: RowSample, offset: float) -> Layer:
     weight = norm.weight
     if weight is None:
         weight = np.full(x.shape[1], 1 - offset).astype(x.dtype)
-    return Layer(name=norm.name, x=x, weight=weight, bias=norm.bias)
+    return Layer(
+        name=norm.name, x=x, weight=weight, bias=norm.bias, class_name=norm.class_name,
+        plan=norm.plan,
+    )  # fmt: skip
 
 
 def _file_name(path: Path, one: Capture) -> str:

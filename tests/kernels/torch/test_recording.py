@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from conftest import optional
 
-from precision_lab import InputError, capture, captured, read_capture, truth
+from precision_lab import InputError, capture, captured, read_capture, recommend_eps, truth
 from precision_lab.inputs.capture import Capture, Layer, write_capture
 from precision_lab.kernels.running.claim import Claim
-from precision_lab.kernels.torch.recording import norms_of
+from precision_lab.kernels.torch.model_norms import norms_of
 from precision_lab.validation.calls import capture_calls
 
 
@@ -207,6 +207,57 @@ def test_gemmas_offset_is_kept(torch, tmp_path):
     assert not any(layer.weight.any() for layer in one.layers)
     write_capture(tmp_path / "g.safetensors", one)
     assert 1.0 == read_capture(tmp_path / "g.safetensors").weight_offset
+
+
+def test_a_capture_keeps_class_and_plan(torch, tmp_path):
+    """Of torch's own norms the plan, of others the class, by which the plan is found."""
+    optional("transformers")
+    from transformers.models.gemma2.modeling_gemma2 import Gemma2RMSNorm
+
+    class Mine(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.eps = torch.nn.Parameter(torch.ones(16)), 1e-6
+
+        def forward(self, x):
+            return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+
+    for module, plan, assumed in (
+        (torch.nn.RMSNorm(16, eps=1e-6), "torch-rms-norm", False),
+        (torch.nn.LayerNorm(16), "torch-layer-norm", False),
+        (Gemma2RMSNorm(16), "hf-gemma", False),
+        (Mine(), "hf-llama", True),
+    ):
+        recorded = run(torch.nn.Sequential(module), torch.randn(3, 16))
+        (path,) = recorded.write(tmp_path / "m.safetensors")
+        (layer,) = read_capture(path).layers
+        assert f"{type(module).__module__}.{type(module).__qualname__}" == layer.class_name
+        advice = recommend_eps(path)
+        assert (plan, assumed) == (
+            advice.plan, any(one.code == "plan-assumed" for one in advice.findings)
+        )  # fmt: skip
+
+
+def test_norms_of_another_shape_are_told(torch):
+    """Cohere's query and key norms have a gain for each head: they are named, not left out."""
+    transformers = optional("transformers")
+    config = transformers.CohereConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, use_qk_norm=True,
+    )  # fmt: skip
+    made = transformers.CohereModel(config).eval()
+    with torch.no_grad():
+        recorded = run(made, torch.arange(8).reshape(1, 8))
+    assert 3 == len(recorded.capture.layers)
+    names = [f"layers.{k}.self_attn.{which}_norm" for k in (0, 1) for which in "qk"]
+    assert names == [one.partition(" ")[0] for one in recorded.untold]
+    assert "its weight has the shape (4, 8): each head has a gain of its own" in recorded.untold[0]
+    group = torch.nn.Sequential(torch.nn.LayerNorm(4), torch.nn.GroupNorm(1, 4))
+    assert ("1 is not recorded: a GroupNorm does not norm the last dimension",) == (
+        run(group, torch.randn(2, 4)).untold
+    )
+    with pytest.raises(InputError, match="0 is left out, for a GroupNorm"):
+        capture(torch.nn.Sequential(torch.nn.GroupNorm(1, 4)))
 
 
 def test_several_kinds_of_norm(torch, tmp_path):

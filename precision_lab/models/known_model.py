@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a released model, and the table that finds it by the names it goes by."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from precision_lab.exceptions import InputError, the_nearest
+from precision_lab.models.parts import FIXED, NormPart
+from precision_lab.models.types import ModelType, model_types
+from precision_lab.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CLASS = "default of the config class in transformers 5.24.0, not a checkpoint's value"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownModel:
+    """The norm of one released model.
+
+    Parameters
+    ----------
+    name, aliases
+        As released, without its organisation; other names of it.
+    eps, hidden_size
+        As released; the width of its norms.
+    model_type
+        The name of a row of `model_types`, which says which norm it computes.
+    other_sizes
+        Widths of further norms by what they norm: ``qk`` one head of query and key, ``q_lora`` …
+    source, note
+        Where eps and width come from; what else is to be known.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    eps: float
+    hidden_size: int
+    model_type: str
+    other_sizes: Mapping[str, int] = field(default_factory=dict)
+    source: str
+    note: str = ""
+
+    @property
+    def type(self) -> ModelType:
+        """The row of `model_types`."""
+        return model_types[self.model_type]
+
+    @property
+    def norm(self) -> str:
+        """The name of a row of `norms`."""
+        return self.type.norm
+
+    @property
+    def plan(self) -> str:
+        """The name of a row of `plans`: what transformers computes."""
+        return self.type.plan
+
+    @property
+    def parts(self) -> tuple[NormPart, ...]:
+        """Its norms by width, as far as they are known here; how many there are is not (0)."""
+        main, part = self.type.main, self.type.part
+        shared = {"norm": self.norm, "eps": self.eps, "count": 0, "plan": self.plan,
+                  "weight_offset": self.type.weight_offset, "eps_from": self.type.eps_key}  # fmt: skip
+        found = [NormPart(part=part, hidden_size=self.hidden_size, **shared)]
+        for what, size in self.other_sizes.items():
+            row = next((row for row in self.type.norms if row.what == what), None)
+            own: dict[str, Any] = {}
+            if row is not None and main is not None:
+                own = {"norm": row.norm, "plan": row.plan, "weight_offset": row.offset,
+                       "place": row.place}  # fmt: skip
+                if row.eps != main.eps:
+                    fixed = isinstance(row.eps, float)
+                    own["eps"] = row.eps if fixed else self.type.defaults.get(row.eps)
+                    own["eps_from"] = FIXED if fixed else row.eps
+            found.append(NormPart(part=f"{part} {what}", hidden_size=size, **(shared | own)))
+        return tuple(found)
+
+    @property
+    def released(self) -> bool:
+        """Whether eps was read from what was released, not only from the config class."""
+        return self.source != CLASS
+
+
+ENDINGS = re.compile(
+    r"[-_ ](instruct|it|chat|thinking|reasoning|hf|base|pt|sft|dpo|python|uncased|cased|deduped|turbo"
+    r"|beta|qat|fp8|bf16|fp16|int4|int8|w8a8|nvfp4|awq|gptq|gguf|4bit|8bit|bnb|q\d_\d"
+    r"|v\d+(\.\d+)?|\d+k|patch\d+|\d{2}-\d{4}|\d{3,4})$",
+    re.ASCII,
+)
+"""What releases of one architecture add to its name."""
+BEGINNINGS = ("meta-", "c4ai-")
+"""What they put before it."""
+
+
+class KnownModels(Table[KnownModel]):
+    """A table that also finds ``organisation/Name-Instruct``, in any case of letters."""
+
+    def _row(self, name: str) -> KnownModel | None:
+        names = {_plain(alias): row for alias, row in self._aliases.items()}
+        names |= {_plain(row): row for row in self._rows}
+        shorter, plain = _plain(name), ""
+        while shorter != plain:
+            plain = shorter
+            for spelling in (plain, *(plain.removeprefix(each) for each in BEGINNINGS)):
+                if spelling in names:
+                    return self._rows[names[spelling]]
+            shorter = ENDINGS.sub("", plain)
+        return None
+
+    def __getitem__(self, name: str) -> KnownModel:
+        row = self._row(name) if isinstance(name, str) else None
+        if row is None:
+            near = the_nearest(_plain(str(name)), [*self._rows, *self._aliases])
+            raise InputError(f"unknown {self.kind} {str(name)[:80]!r}: {near}")
+        return row
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._row(name) is not None
+
+
+def _plain(name: str) -> str:
+    return name.strip().rpartition("/")[2].lower()
