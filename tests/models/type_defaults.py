@@ -78,7 +78,7 @@ def derived(model, path, value):
             continue
         try:
             other = dict(flatten(model.cls(**{key: 2 * each}).to_dict()))
-        except Exception:  # noqa: BLE001 - a class may refuse
+        except Exception:  # noqa: BLE001, S112 - a class may refuse
             continue
         changes.append((key, other, other.get(path)))
     if all(changed == value for _, _, changed in changes):
