@@ -199,8 +199,8 @@ def _has_other_stages(row: TypeNorm, keys: Keys) -> bool:
     for path in keys.names(f"{row.width}+{row.count}"):
         name, bracket, _ = path.partition("[")
         stages = keys.configured(name) if bracket else None
-        known = sum(each.startswith(f"{name}[") for each in keys.defaults)
-        if isinstance(stages, list) and len(stages) != known:
+        known = keys.defaults.get(f"#{name}")
+        if isinstance(stages, list) and known is not None and len(stages) != known:
             return True
     return False
 

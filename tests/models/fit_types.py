@@ -14,7 +14,6 @@ import math
 import multiprocessing
 import re
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import torch
@@ -22,10 +21,10 @@ import transformers
 from built_norms import GATED, sub_configs
 from class_plans import plan_of
 from fit_expressions import add, fit
+from record_check import demote_wrong_rows, same
 from seen_models import Model, conditional, numbers, put, shrink
 from type_defaults import EPS, finish
 
-from precision_lab.models.expressions import Keys
 from precision_lab.models.types import BY_HAND
 
 OUT = Path(__file__).parents[2] / "precision_lab" / "models" / "model_types.json"
@@ -69,44 +68,7 @@ def describe(name, known):
         rows_of(model, base, own, record)
         model.base = whole
     finish(model, record)
-    return record
-
-
-def same(record, config, groups, mine, known):
-    """Whether the norms of a part are those that its own type's record gives."""
-    expected = defaultdict(int)
-    for row in evaluate_record(record, config, known):
-        expected[row[:-1]] += row[-1]
-    actual = defaultdict(int)
-    for key in mine:
-        eps, width, count = groups[key]
-        actual[(key[3], key[4], key[2] if not key[3] else "", eps, width)] += count
-    return dict(expected) == dict(actual)
-
-
-def evaluate_record(record, config, known):
-    """(norm, offset, kind, eps, width, count) of all that a record says of a config."""
-    keys = Keys(config, record["defaults"], record.get("aliases", {}))
-    for row in record["norms"]:
-        if keys.holds(row.get("if", "")):
-            eps = row["eps"] if isinstance(row["eps"], float) else keys.value(row["eps"])
-            count = keys.number(row["count"])
-            if count:
-                yield (
-                    row["norm"],
-                    row.get("offset", 0.0),
-                    "",
-                    eps,
-                    keys.number(row["width"]),
-                    count,
-                )
-    for row in record["unjudged"]:
-        if keys.holds(row.get("if", "")) and (count := keys.number(row["count"])):
-            yield "", 0.0, row["kind"], 0.0, 0, count
-    for path, type in record.get("configs", {}).items():
-        inner = config.get(path)
-        if isinstance(inner, dict) and path not in record.get("whole", ()) and type in known:
-            yield from evaluate_record(known[type], inner, known)
+    return demote_wrong_rows(record, model.base, groups, known)
 
 
 def part_of(model):

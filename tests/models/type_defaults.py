@@ -42,6 +42,9 @@ def finish(model, record):
         value = model.base
         for step in re.findall(r"[^.\[\]]+", path):
             value = value[int(step)] if isinstance(value, list) else value[step]
+        name, bracket, _ = path.partition("[")
+        if bracket:
+            record["defaults"][f"#{name}"] = dict(flatten(model.base))[f"#{name}"]
         if isinstance(value, (list, tuple)):
             value = list(value) if path in counted else shortest_period(list(value))
         record["defaults"][path] = derived(model, path, value) or value
