@@ -127,10 +127,11 @@ class ModelType:
     def main(self) -> TypeNorm | None:
         """The norms that stand for it: of the stream, as many as may be; None where it has none."""
         own = [row for row in self.norms if not row.sub] or [*self.norms]
-        places = ("stream", "embedding")
-        order = sorted(own, key=lambda row: (row.place not in places, bool(row.condition)))
+        places = ("stream", "embedding", "qk", "latent", "gated")
+        order = sorted(own, key=lambda row: (places.index(row.place), bool(row.condition)))
         stream = [row for row in order if row.place == order[0].place] if order else []
-        return max(stream, key=lambda row: _number_of(row.names), default=None)
+        # Of several stages the last, whose rows are the widest.
+        return max(reversed(stream), key=lambda row: _number_of(row.names), default=None)
 
     @property
     def norm(self) -> str:

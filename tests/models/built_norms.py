@@ -61,6 +61,29 @@ class BuiltNorm:
     why: str = ""
 
 
+def default_config(name):
+    """The config of a type as its class makes it, what it must be told to build a model added."""
+    cls = transformers.CONFIG_MAPPING[name]
+    config = cls()
+    keys = config.to_dict()
+    heads, hidden = keys.get("num_attention_heads"), keys.get("hidden_size")
+    needed = {
+        "pad_token_id": 0,
+        "prediction_length": 24,
+        "vocab_size": 1000,
+        "num_key_value_heads": heads,
+        "head_dim": hidden // heads if heads and isinstance(hidden, int) else None,
+        "mlp_layer_types": ["dense"] * (keys.get("num_hidden_layers") or 0),
+        "layer_types": ["full_attention"] * (keys.get("num_hidden_layers") or 0),
+    }
+    missing = {key: value for key, value in needed.items() if keys.get(key, value) is None}
+    try:
+        build(config)
+    except Exception:  # noqa: BLE001 - then with what is missing
+        return cls(**missing)
+    return config
+
+
 def build(config):
     """The model of a config, on the meta device, by the class that its type has."""
     errors = []

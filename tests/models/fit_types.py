@@ -10,6 +10,7 @@ a time: which keys a norm's eps, width and number follow shows in what they beco
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import json
 import math
@@ -24,7 +25,7 @@ import ml_dtypes
 import numpy as np
 import torch
 import transformers
-from built_norms import GATED, build, calls, sub_configs, walk
+from built_norms import GATED, build, calls, default_config, sub_configs, walk
 
 from precision_lab import emulate
 from precision_lab.models.expressions import Keys, UnknownValueError
@@ -43,6 +44,7 @@ PLANS = {
             "early", "all-low"),
     "layer": ("torch-layer-norm", "late", "early", "all-low"),
 }
+CODE_SPEAKS = 0.9
 WORDS = ("layer", "group", "layer_norm", "layernorm", "rms_norm", "rmsnorm", "rms", "batch",
          "batch_norm", "batchnorm", "ln", "pre", "post")
 QK = re.compile(r"(^|[._])(q|k|v|qk|query|key|value|norm_q|norm_k)(_?(layer_?)?norm|_?ln)?$|"
@@ -82,8 +84,13 @@ def put(config, path, value):
     inner[last] = value
     if DEPTH.search(last) and type(before) is int and type(value) is int:
         if isinstance(inner.get("per_layer_config"), dict):
-            kept = {key: each for key, each in inner["per_layer_config"].items() if int(key) < value}
-            inner["per_layer_config"] = kept
+            own = {int(key): each for key, each in inner["per_layer_config"].items()}
+            first = max(0, before - value)
+            inner["per_layer_config"] = {
+                f"{place:02d}": own[first + place % (before - first)]
+                for place in range(value)
+                if first + place % (before - first) in own
+            }
         for key, each in inner.items():
             if isinstance(each, list) and len(each) == before > 1:
                 shorter = each[before - value:] if value < before else each
@@ -97,7 +104,7 @@ class Model:
     def __init__(self, name, config=None):
         self.cls = transformers.CONFIG_MAPPING[name]
         self.name = name
-        self.config = self.cls() if config is None else config
+        self.config = default_config(name) if config is None else config
         self.base = self.config.to_dict()
         self.kinds = {}
 
@@ -148,7 +155,7 @@ def fit(what, base, changes):
 
     def right(expression):
         wrong = [path for path in moved if path not in expression]
-        if wrong and not all(DEPTH.search(path) for path in wrong):
+        if not all(map(is_depth, wrong)):
             return False
         seen = [(o, v) for path, o, v in changes if path not in wrong]
         for other, value in [(leaves, number), *seen]:
@@ -159,9 +166,9 @@ def fit(what, base, changes):
                 return False
         return True
 
-    for paths in (moved, {path: each for path, each in moved.items() if not DEPTH.search(path)}):
+    for paths in (moved, {path: each for path, each in moved.items() if not is_depth(path)}):
         texts = [product(leaves, number, paths)]
-        if what == "count" or not any(DEPTH.search(path) for path in paths):
+        if what == "count" or not any(map(is_depth, paths)):
             texts.append(linear(leaves, number, paths))
         if what == "count":
             texts.insert(0, words(base, changes, right) if len(moved) > 1 or "/" in (texts[0] or "/") else None)
@@ -170,6 +177,11 @@ def fit(what, base, changes):
             if text and right(text):
                 return text
     return None
+
+
+def is_depth(path):
+    """Whether a key is of the number of layers or stages."""
+    return bool(DEPTH.search(path)) and "[" not in path
 
 
 def linear(leaves, number, moved):
@@ -214,7 +226,7 @@ def words(base, changes, right):
             rest = number - times * leaves[path]
             text = f"{times}*{path}" if times > 1 else path
             text += f"+{rest}" if rest > 0 else f"{rest}" if rest < 0 else ""
-            if abs(rest) <= 4 and right(text):
+            if abs(rest) <= (4 if ":" in path else 0) and right(text):
                 return text
     return None
 
@@ -260,7 +272,8 @@ def _plan_of(module, norm, eps, offset):
             bias = one.data
         else:
             weight = one.data
-    size = weight.numel() if weight is not None else 64
+    size = math.prod(getattr(module, "normalized_shape", (64,)))
+    size = weight.numel() if weight is not None else size
     x = (torch.randn((32, size), generator=generator) + 0.3).to(torch.bfloat16)
     call = next(calls(module, x, getattr(module, "normalized_shape", None)))
     y = call(x)
@@ -276,7 +289,10 @@ def _plan_of(module, norm, eps, offset):
 
     best, name = 0.985, ""
     wanted = "one_plus" if offset else "plain"
-    first = "t5" if "T5" in kind else "gemma3n" if "Gemma" in kind else "hf-"
+    code = inspect.getsource(type(module).forward)
+    first = "t5" if "T5" in kind else "gemma3n" if "Gemma" in kind and not offset else "hf-"
+    if norm == "layer":
+        first = "torch" if "layer_norm(" in code else "late"
     order = sorted(PLANS[norm], key=lambda plan: (first not in plan, plans[plan].gain != wanted))
     for plan in order:
         row = plans[plan]
@@ -284,8 +300,9 @@ def _plan_of(module, norm, eps, offset):
             row = replace(row, gain="one_plus" if offset else "plain")
         z = emulate(rows, array(weight), array(bias), eps=eps, plan=row, norm=norm)
         share = float(np.mean(z.astype(np.float64) == y))
-        if share > best:
-            best, name = share, plan
+        if share > best or (first in plan and not name and share > CODE_SPEAKS):
+            # What the code names is taken, though a weight may be rounded once more in it.
+            best, name = max(best, share + 0.005), plan
     return name
 
 
@@ -308,7 +325,11 @@ def describe(name, known):
     model = Model(name)
     base = model.see(model.base)
     if base is None:
-        return None
+        subs = {path: sub.model_type for path, sub in sub_configs(model.config) if "." not in path}
+        why = "no model of its default config could be built to see them"
+        other = {"names": "", "count": "1", "kind": "norms beside those of its parts", "why": why}
+        return {"part": "model", "norms": [], "unjudged": [other], "defaults": {},
+                "configs": subs} if subs else None  # fmt: skip
     leaves, groups = base
     subs = dict(sub_configs(model.config))
     record = {"part": part_of(model), "norms": [], "unjudged": [], "defaults": {}}
@@ -382,7 +403,9 @@ def numbers(leaves, own):
     tops = {key[0].partition(".")[0] for key in own}
     for path, value in leaves.items():
         top, last = path.partition(".")[0], path.rpartition(".")[2]
-        if type(value) is not int or not 0 < value < 100_000 or ":" in path or path[0] == "#":
+        if type(value) is not int or not 0 < value < 100_000 or {":", "#"} & {*path}:
+            continue
+        if top == "per_layer_config":
             continue
         if path.count(".") and top not in tops and "" not in tops:
             continue
@@ -580,6 +603,7 @@ def finish(model, record):
         for text in texts:
             names |= {each for each in re.split(r"[+\-*/]", text) if each and not each.isdecimal()}
         names |= {each.lstrip("!").partition("=")[0] for each in row.get("if", "").split("&")}
+    counted = {name[1:] for name in names if name.startswith("#")}
     names = {name.lstrip("#").partition(":")[0] for name in names} - {""}
     if model.base.get("head_dim", 0) is None:
         # What the class makes of others where it is null.
@@ -601,7 +625,7 @@ def finish(model, record):
         for step in re.findall(r"[^.\[\]]+", path):
             value = value[int(step)] if isinstance(value, list) else value[step]
         if isinstance(value, (list, tuple)):
-            value = shortest_period(list(value))
+            value = list(value) if path in counted else shortest_period(list(value))
         record["defaults"][path] = derived(model, path, value) or value
     eps = [path for path, value in flatten(model.base)
            if isinstance(value, float) and EPS.search(path.rpartition(".")[2])]

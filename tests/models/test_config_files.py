@@ -8,7 +8,6 @@ import math
 import os
 
 import pytest
-from conftest import optional
 from hypothesis import given
 from hypothesis import strategies as st
 from model_folders import LLAMA, trouble
@@ -22,7 +21,6 @@ from precision_lab.models.configs import (
     TEXT_KEYS,
     read_model_config,
 )
-from precision_lab.models.types import TRANSFORMERS, model_types
 
 
 class TestFiles:
@@ -119,16 +117,3 @@ def test_any_json_is_a_config_or_an_input_error(tmp_path_factory, found):
     assert config.norm in ("rms", "layer")
     assert config.hidden_size >= 1
     assert config.eps is None or 0 <= config.eps <= 1
-
-
-@pytest.mark.parametrize(
-    "row", [row for row in model_types.values() if row.source == TRANSFORMERS], ids=lambda r: r.name
-)
-def test_what_transformers_writes_is_read(tmp_path, row):
-    """What transformers saves for each type gives eps and width as the class has them."""
-    optional("transformers.models.gemma4")
-    transformers = optional("transformers")
-    transformers.CONFIG_MAPPING[row.name]().save_pretrained(tmp_path)
-    found = read_model_config(tmp_path)
-    assert (row.eps_default, row.hidden_default) == (found.eps, found.hidden_size)
-    assert (row.name, row.norm, row.plan) == (found.model_type, found.norm, found.plan)

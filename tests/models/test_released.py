@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 
 import pytest
-from conftest import optional
 from hypothesis import given
 from hypothesis import strategies as st
 
 from precision_lab.exceptions import InputError
 from precision_lab.inputs.packaged import captures
 from precision_lab.models.released import CLASS, known_models
-from precision_lab.models.types import COMPOSITE, TRANSFORMERS, ModelType, model_types
+from precision_lab.models.type_parts import parts_of
+from precision_lab.models.types import REMOTE, TypeNorm, model_types
 from precision_lab.plan.table import plans
 
 TYPES = list(model_types.values())
@@ -26,69 +25,52 @@ def name(row):
 
 
 class TestModelTypes:
-    """The rows of `model_types` against `plans` and against transformers."""
+    """The rows of `model_types` against `plans`; `test_transformers_walk` has the models."""
 
-    @pytest.mark.parametrize("row", TYPES, ids=name)
-    def test_plans_exist_and_compute_the_norm(self, row):
-        """Each type's plan is a row of `plans`, computes its norm and adds 1 where it does."""
-        plan = plans[row.plan]
-        assert plan.norm in ("any", row.norm)
-        assert row.weight_offset in (0.0, 1.0)
-        if plan.gain == "one_plus":
-            assert 1.0 == row.weight_offset
+    def test_plans_exist_and_compute_the_norm(self):
+        """Each norm's plan is a row of `plans`, computes it, and adds 1 only where the type does."""
+        for row in (each for type in TYPES for each in type.norms if each.plan):
+            plan = plans[row.plan]
+            assert plan.norm in ("any", row.norm)
+            assert row.offset in (0.0, 1.0)
+            if plan.gain == "one_plus":
+                assert 1.0 == row.offset
 
     def test_a_plan_of_the_other_norm_is_refused(self):
         """A row whose plan computes another norm can't be written."""
         with pytest.raises(ValueError, match="does not compute"):
-            ModelType(
-                name="x",
-                plan="hf-llama",
-                norm="layer",
-                eps_key="",
-                eps_default=None,
-                hidden_default=1,
-            )
+            TypeNorm(names=("x",), plan="hf-llama", norm="layer", eps=1e-6, width="hidden_size")
 
-    @pytest.mark.parametrize("row", TYPES, ids=name)
-    def test_defaults_are_sensible(self, row):
-        """A default is a small positive number; a row of transformers has both defaults."""
-        if row.source == TRANSFORMERS:
-            assert 0 < row.eps_default < 1e-4
-            assert row.hidden_default >= 1
-        else:
-            assert row.eps_default is None
-        assert row.source
-        assert row.eps_key or row.note
+    @pytest.mark.parametrize(
+        ("type", "plan"),
+        [
+            ("llama", "hf-llama"), ("qwen3", "hf-llama"), ("mamba", "hf-llama"), ("t5", "hf-t5"),
+            ("umt5", "hf-t5"), ("gemma", "hf-gemma"), ("gemma2", "hf-gemma"),
+            ("gemma3_text", "hf-gemma"), ("qwen3_next", "hf-gemma"), ("gemma3n_text", "hf-gemma3n"),
+            ("gemma4_text", "hf-gemma3n"), ("olmo2", "hf-olmo2"), ("gpt_oss", "hf-olmo2"),
+            ("cohere", "late"), ("cohere2", "late"), ("bert", "torch-layer-norm"),
+            ("olmo", "torch-layer-norm"), ("chatglm", "hf-olmo2"),
+            ("nemotron", "torch-layer-norm"), ("orion", "torch-layer-norm"),
+        ],
+    )  # fmt: skip
+    def test_plans_that_were_read_in_the_code(self, type, plan):
+        """What the classes compute bit for bit is what their code says."""
+        assert plan == model_types[type].plan
 
-    @pytest.mark.parametrize("row", [row for row in TYPES if row.source == TRANSFORMERS], ids=name)
-    def test_defaults_are_those_of_transformers(self, row):
-        """Key, default and width are those of the config class in transformers."""
-        optional("transformers.models.gemma4")
-        transformers = optional("transformers")
-        config = transformers.CONFIG_MAPPING[row.name]()
-        if row.eps_key:
-            assert row.eps_default == getattr(config, row.eps_key)
-        else:
-            assert not [key for key in config.to_dict() if re.search(r"norm\w*eps", key)]
-        sizes = getattr(config, "hidden_sizes", None)
-        hidden = config.hidden_size if sizes is None else sizes[-1]
-        assert row.hidden_default == hidden
-        for width in row.widths:
-            assert getattr(config, width) > 0
-        if row.qk == "head":
-            assert row.head_default == config.to_dict().get("head_dim")
-        if row.qk.endswith("?"):
-            assert isinstance(getattr(config, row.qk[:-1]), bool)
+    def test_defaults_are_sensible(self):
+        """An eps is a small positive number; a key of one has a default, but for remote code."""
+        for row in TYPES:
+            for norm in row.norms:
+                default = row.defaults.get(norm.eps) if norm.eps_key else norm.eps
+                if row.source == REMOTE:
+                    assert default is None
+                else:
+                    assert 0 < default <= 1e-2
 
-    @pytest.mark.parametrize("composite", COMPOSITE)
-    def test_composites_are_those_of_transformers(self, composite):
-        """A type made of several models holds the text model that its row names."""
-        optional("transformers.models.gemma4")
-        transformers = optional("transformers")
-        config = transformers.CONFIG_MAPPING[composite]
-        assert COMPOSITE[composite] == config.sub_configs["text_config"].model_type
-        assert COMPOSITE[composite] in model_types
-        assert composite not in model_types
+    def test_inner_types_are_known(self):
+        """The configs that a type holds are of types with rows, but for those of no model."""
+        inner = {type for row in TYPES for type in row.configs.values()}
+        assert len(inner & set(model_types)) > 0.8 * len(inner)
 
 
 class TestKnownModels:
@@ -101,6 +83,7 @@ class TestKnownModels:
         assert (row.norm, row.plan) == (row.type.norm, row.type.plan)
         assert 1e-12 <= row.eps <= 1e-5
         assert 256 <= row.hidden_size <= 16384
+        assert row.parts[0].hidden_size == row.hidden_size
         assert all(size > 0 for size in row.other_sizes.values())
         assert row.source
 
@@ -109,7 +92,9 @@ class TestKnownModels:
         """A row whose source is the config class holds that class's numbers, and says so."""
         assert not row.released
         assert row.type.eps_default == row.eps
-        assert row.type.hidden_default == row.hidden_size
+        main = parts_of(row.type, {}).main
+        assert main is not None
+        assert main.hidden_size == row.hidden_size
 
     @pytest.mark.parametrize(
         ("model", "eps", "default"),
@@ -121,6 +106,10 @@ class TestKnownModels:
             ("Qwen2.5-72B", 1e-5, 1e-6),
             ("Qwen2.5-7B", 1e-6, 1e-6),
             ("GLM-4", 1.5625e-7, 1.5625e-7),
+            ("Qwen2.5-72B-Instruct", 1e-6, 1e-6),
+            ("GLM-4-9B-0414", 1e-5, 1.5625e-7),
+            ("Granite-3.1-8B", 1e-5, 1e-6),
+            ("Granite-8B", 1e-5, 1e-6),
         ],
     )
     def test_what_a_missing_key_changes(self, model, eps, default):
@@ -135,7 +124,16 @@ class TestKnownModels:
             ("meta-llama/Llama-2-7b-chat-hf", "Llama-2-7B"),
             ("mistralai/Mistral-7B-Instruct-v0.3", "Mistral-7B"),
             ("google/gemma-2-9b-it", "Gemma-2-9B"),
-            ("Qwen/Qwen2.5-72B-Instruct", "Qwen2.5-72B"),
+            ("Qwen/Qwen2.5-72B-Instruct", "Qwen2.5-72B-Instruct"),
+            ("Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen2.5-7B"),
+            ("Qwen/Qwen3-14B-FP8", "Qwen3-14B"),
+            ("THUDM/GLM-4-9B-0414", "GLM-4-9B-0414"),
+            ("THUDM/glm-4-9b-chat", "GLM-4-9B"),
+            ("ibm-granite/granite-3.3-8b-instruct", "Granite-3.3-8B"),
+            ("CohereForAI/c4ai-command-r-08-2024", "Command-R"),
+            ("deepseek-ai/DeepSeek-R1-0528", "DeepSeek-R1"),
+            ("openai/whisper-large-v3-turbo", "Whisper-large"),
+            ("mistralai/Mistral-Nemo-Instruct-2407", "Mistral-Nemo"),
             ("microsoft/Phi-3-mini-4k-instruct", "Phi-3-mini"),
             ("sentence-transformers/all-MiniLM-L6-v2", "MiniLM-L6"),
             ("google-bert/bert-base-uncased", "BERT-base"),

@@ -39,7 +39,7 @@ def default_config(built_norms, name):
     mapping = built_norms.transformers.CONFIG_MAPPING
     if name not in mapping:
         pytest.skip("a type whose code comes with the checkpoint")
-    return mapping[name]()
+    return built_norms.default_config(name)
 
 
 def compare(built_norms, config, folder):
