@@ -137,7 +137,7 @@ class EpsComparison:
         lines = [
             self._describe_verdict(),
             f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}",
-            *self._describe_plans(), *map(str, self.changes), *self.gains,
+            *self._describe_plans(), *self._describe_changes(), *self.gains,
         ]  # fmt: skip
         rows = f" (of {SAMPLES} sample rows a norm)" if self.assumed else ""
         lines += [
@@ -176,6 +176,14 @@ class EpsComparison:
             return f"norms changed; eps {first:g} in {names[0]} and {names[1]}"
         verdict = "eps kept" if self.kept else "eps changed"
         return f"{verdict}: {first:g} in {names[0]}, {second:g} in {names[1]}"
+
+    def _describe_changes(self) -> list[str]:
+        """All that differs, but for the eps that the first line speaks of."""
+        return [
+            str(each)
+            for each in self.changes
+            if self.others or each.field != "eps" or (each.a, each.b) != self.eps
+        ]
 
     def describe_briefly(self) -> str:
         """How far outputs of norms beside the main ones differ."""
