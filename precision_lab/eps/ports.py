@@ -309,9 +309,10 @@ def _exact_differences(original: Side, port: Side, output: Format) -> tuple[Floa
         unit = np.maximum(output.ulp(scaled + bias), output.ulp(scaled))
         # (1 + change)·g'/g − 1; of equal gains the change of eps alone.
         change = change + (1 + change) * ((its - gain) / gain)
-        ulp = np.abs(scaled * change + (its_bias - bias)) / unit
-    used = np.isfinite(ulp) & (scaled != 0)
-    return ulp[used], np.abs(change)[used]
+        moved = np.where(gain == 0, d / np.sqrt(square + second) * its, scaled * change)
+        ulp = np.abs(moved + (its_bias - bias)) / unit
+    used = np.isfinite(ulp) & ((scaled != 0) | (ulp > 0))
+    return ulp[used], np.abs(change)[used & (scaled != 0)]
 
 
 def _quantiles(numbers: Floats) -> Quantiles:

@@ -180,3 +180,12 @@ def test_a_gain_of_0_that_changed_is_another():
     zero, one = np.zeros(4, np.float32), np.float32([0, 0, 0.5, 0])
     change = change_of((zero, None), (one, None), (0.0, 0.0))
     assert ("other", np.inf) == (change.kind, change.largest)
+    whole = np.ones(64, np.float32)
+    whole[3] = 0
+    other = whole.copy()
+    other[3] = 1e-3
+    found = compare_eps(model(whole), model(other), format="float32")
+    assert not found.harmless
+    moved = np.abs(exact(model(other)) - exact(model(whole)))
+    assert found.ulp.largest == pytest.approx(moved.max() / formats["float32"].ulp(0.0), rel=1e-6)
+    assert found.relative.largest == 0
