@@ -181,6 +181,8 @@ def _number(name: str, value: object, such: str, *, positive: bool = False) -> f
 def _with_rows(model: ModelNorms, activations: Any) -> ModelNorms:
     """The model with the rows of a capture, and with its weights' offset where it has one."""
     found = find_model(activations)
+    rows = {name: row for each in (found, *found.others) for name, row in each.layers.items()}
+    found = dataclasses.replace(found, layers=rows)
     of = f" of {found.name}" if found.name else ""
     name = model.name or "the model"
     if not found.has_rows:
