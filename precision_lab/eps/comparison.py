@@ -91,7 +91,10 @@ class EpsComparison:
         What was compared, in words.
     changes
         What differs between the parts of the two: kind, eps, width, gain offset, plan. `kept`,
-        `harmless`, `lost` and `layers` are of all parts, the numbers above of the main one's norms.
+        `harmless`, `lost`, `safe_rms` and `layers` are of all parts, the numbers above of the main
+        one's norms.
+    others, label
+        The same of norms beside the main ones, without their `layers`; and what they are.
     """
 
     a: str
@@ -116,6 +119,8 @@ class EpsComparison:
     layers: tuple[PortLayer, ...]
     evidence: str
     changes: tuple[PartChange, ...] = ()
+    others: tuple[EpsComparison, ...] = ()
+    label: str = ""
 
     @property
     def gains_kept(self) -> bool:
@@ -129,14 +134,10 @@ class EpsComparison:
 
     def __str__(self) -> str:
         """In words."""
-        first, second = self.eps
-        verdict = "eps kept" if self.kept else "eps changed"
-        if not self.kept and first == second:
-            verdict = "the main norms' eps kept, others changed"
         lines = [
-            f"{verdict}: {first:g} in {self.a or 'one'}, {second:g} in {self.b or 'the other'}",
+            self._describe_verdict(),
             f"added as {self.effective[0]:.9g} and {self.effective[1]:.9g}",
-            *self._describe_plans(), *map(str, self.changes), *self.gains,
+            *self._describe_plans(), *self._describe_changes(), *self.gains,
         ]  # fmt: skip
         rows = f" (of {SAMPLES} sample rows a norm)" if self.assumed else ""
         lines += [
@@ -147,6 +148,7 @@ class EpsComparison:
                 ("emulated outputs differ, in representable steps (large near 0)", self.emulated),
             )
         ]
+        lines += [each.describe_briefly() for each in self.others if each.ulp.largest]
         if self.lost:
             lines.append(f"{_rows(self.lost)} NaN or infinity in the port alone")
         if self.lost_in_both:
@@ -158,6 +160,38 @@ class EpsComparison:
         if self.safe_rms is not None:
             lines.append(f"row sizes: {describe_safe_rms(self.safe_rms)}, as far as eps goes")
         return "\n".join([*lines, f"evidence: {self.evidence}"])
+
+    def _describe_verdict(self) -> str:
+        """Whether eps was kept: that of the main norms, or of those where it was not."""
+        names = self.a or "one", self.b or "the other"
+        apart = [each for each in self.others if not each.kept]
+        first, second = self.eps
+        if first == second and apart:
+            texts = (
+                f"{each.label}: {each.eps[0]:g} in {names[0]}, {each.eps[1]:g} in {names[1]}"
+                for each in apart
+            )
+            return f"eps changed in {'; '.join(texts)}"
+        if first == second and not self.kept:
+            return f"norms changed; eps {first:g} in {names[0]} and {names[1]}"
+        verdict = "eps kept" if self.kept else "eps changed"
+        return f"{verdict}: {first:g} in {names[0]}, {second:g} in {names[1]}"
+
+    def _describe_changes(self) -> list[str]:
+        """All that differs, but for the eps that the first line speaks of."""
+        return [
+            str(each)
+            for each in self.changes
+            if self.others or each.field != "eps" or (each.a, each.b) != self.eps
+        ]
+
+    def describe_briefly(self) -> str:
+        """How far outputs of norms beside the main ones differ."""
+        ulp, relative = self.ulp.largest, self.relative.largest
+        return (
+            f"{self.label}: exact outputs differ by up to {ulp:.3g} ulp of {self.output_format}, "
+            f"relative {relative:.3g}; {'' if self.harmless else 'not '}harmless"
+        )
 
     def _describe_plans(self) -> list[str]:
         """Plans and offsets, where they differ or are assumed."""

@@ -262,8 +262,9 @@ def _row_sizes(layers: Sequence[LayerAdvice], subject: Subject) -> Statement:
     text = "rows of zeros aside, " if aside else ""
     text += describe_safe_rms((low, high), new=subject.new)
     deciding = [one.layer for one, end in ((smallest, low), (largest, high < SHOWN)) if end]
-    if len({pair[0] for pair in safe}) > 1 and deciding:
-        text += f"; {' and '.join(dict.fromkeys(deciding))} decide{'s' * (len(deciding) < 2)}"
+    names = list(dict.fromkeys(deciding))
+    if len({pair[0] for pair in safe}) > 1 and names:
+        text += f"; {' and '.join(names)} decide{'s' if len(names) == 1 else ''}"
     seen = [(layer.rms[0], layer.layer) for layer in layers if layer.rms and not layer.assumed]
     if low and seen:
         least, name = min(seen)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,34 +13,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.eps.listed_parts import group_listed
-from precision_lab.eps.model_parts import PLACE_NUMBER, PartGroup, group_parts
+from precision_lab.eps.model_parts import PartGroup, group_parts
 from precision_lab.exceptions import InputError, unknown
-from precision_lab.inputs import Capture, CaptureFile, PackagedCapture, capture_file, captures
+from precision_lab.inputs import (
+    Capture,
+    CaptureFile,
+    PackagedCapture,
+    capture_file,
+    captures,
+)
 from precision_lab.models import (
     DEFAULT,
     KnownModel,
     ModelConfig,
-    base_of_adapter,
     NormPart,
     Unjudged,
+    base_of_adapter,
     has_known_suffix,
     known_models,
-    model_types,
     read_gains,
     read_model_config,
     refuse_address,
 )
 from precision_lab.norm import Norm, check_eps, norms
-from precision_lab.numbers import format_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WIDEST = 1 << 16
 """Elements of a row that are still run through a plan; 2 s at most."""
-
-CLASS = re.compile(r"(RMSNorm|LayerNorm)\w*$")
-"""What ends the names of classes of norms, after the model's."""
 
 LARGEST_EPS = 1.0
 """The largest eps that is asked about, as in a config."""
@@ -171,15 +171,17 @@ def _refuse_wide(model: ModelNorms) -> None:
 
 
 def _describe(model: Any, norm: Norm | str | None, hidden_size: int | None) -> ModelNorms:
+    from precision_lab.eps.named_norms import from_capture, from_module
+
     match model:
         case None:
             return _from_norm(norm, hidden_size)
         case ModelNorms():
             return model
         case Capture():
-            return _from_capture(model)
+            return from_capture(model)
         case CaptureFile() | PackagedCapture():
-            return _from_capture(model.load())
+            return from_capture(model.load())
         case ModelConfig():
             return _from_config(model)
         case KnownModel():
@@ -187,7 +189,7 @@ def _describe(model: Any, norm: Norm | str | None, hidden_size: int | None) -> M
         case str() | os.PathLike():
             return _from_name(os.fspath(model), norm)
     if hasattr(model, "named_modules"):
-        return _from_module(model)
+        return from_module(model)
     raise InputError(
         f"a {type(model).__name__} is no model: give a path, a name, a capture or a torch module"
     )
@@ -206,10 +208,12 @@ def _from_norm(norm: Norm | str | None, hidden_size: int | None) -> ModelNorms:
 
 
 def _from_name(name: str, norm: Norm | str | None) -> ModelNorms:
+    from precision_lab.eps.named_norms import from_capture
+
     path = Path(name)
     there = os.path.exists(name)  # noqa: PTH110 - a name may be too long for a path
     if there and path.suffix.lower() == ".safetensors" and path.is_file():
-        return _from_capture(capture_file(path).load())
+        return from_capture(capture_file(path).load())
     if not there:
         refuse_address(name)
     if there or has_known_suffix(name) or path.suffix.lower() in (".json", ".safetensors") or (
@@ -220,7 +224,7 @@ def _from_name(name: str, norm: Norm | str | None) -> ModelNorms:
             return _from_base(path, base, norm)
         return _from_config(_read_config(path, norm))
     if name in captures:
-        return _from_capture(captures[name].load())
+        return from_capture(captures[name].load())
     if name in known_models:
         return _from_known(known_models[name])
     raise unknown("model", name[:80], [*known_models, *captures])
@@ -248,24 +252,7 @@ def _read_config(path: Path, norm: Norm | str | None) -> ModelConfig:
     return read_model_config(path, norm=norms.find(norm).name)
 
 
-def _from_capture(capture: Capture) -> ModelNorms:
-    known = known_models.get(capture.model)
-    first = capture.layers[0]
-    plans = {
-        layer.plan or plan_of_class(layer.class_name, capture.norm) for layer in capture.layers
-    }
-    facts = _known_facts(known if known is not None and known.norm == capture.norm else None)
-    if plans != {""}:
-        facts["plan"] = plans.pop() if len(plans) == 1 else ""
-    return ModelNorms(
-        name=capture.model, norm=capture.norm, eps=capture.eps, hidden_size=first.x.shape[1],
-        format=format_of(first.x).name, offset=capture.weight_offset,
-        layers={layer.name: (layer.x, layer.weight, layer.bias) for layer in capture.layers},
-        **facts,
-    )  # fmt: skip
-
-
-def _known_facts(known: KnownModel | None) -> dict[str, Any]:
+def known_facts(known: KnownModel | None) -> dict[str, Any]:
     """What the tables know of a model."""
     if known is None:
         return {}
@@ -294,7 +281,7 @@ def _from_config(config: ModelConfig) -> ModelNorms:
         other_sizes=config.other_sizes, format=config.dtype, unknown_format=config.unknown_dtype,
         offset=config.weight_offset, eps_key=config.eps_key, notes=config.notes,
         layers={name: (None, weight, bias) for name, (weight, bias) in gains.items()},
-        **(_known_facts(known) | facts),
+        **(known_facts(known) | facts),
     )  # fmt: skip
     if not config.parts:
         return main
@@ -344,7 +331,7 @@ def _from_known(known: KnownModel) -> ModelNorms:
     main = ModelNorms(
         name=known.name, norm=known.norm, eps=known.eps, hidden_size=known.hidden_size,
         format="bfloat16" if known.norm == "rms" else "float32", offset=known.type.weight_offset,
-        eps_key=known.type.eps_key, **_known_facts(known),
+        eps_key=known.type.eps_key, **known_facts(known),
     )  # fmt: skip
     groups, _ = group_parts(known.parts, {})
     rest = [
@@ -356,76 +343,3 @@ def _from_known(known: KnownModel) -> ModelNorms:
         for each in groups[1:]
     ]  # fmt: skip
     return dataclasses.replace(main, **_group_facts(groups[0]), others=tuple(rest))
-
-
-def _from_module(module: Any) -> ModelNorms:
-    """A torch module, which is not run: its norms, their eps and parameters."""
-    from precision_lab.kernels.torch import norms_of
-
-    every = [one for _, one in norms_of(module)]
-    if not every:
-        raise InputError(f"{type(module).__name__} holds no norm that is known")
-    groups: dict[tuple[str, float, float, str], list[Any]] = {}
-    for one in every:
-        plan = one.plan or plan_of_class(one.class_name, one.norm)
-        groups.setdefault((one.norm, one.eps, one.weight_offset, plan), []).append(one)
-    known = known_models.get(type(module).__name__)
-    found, unjudged = [], _unread(module)
-    for (norm, eps, _, plan), ones in groups.items():
-        sized = [one for one in ones if one.hidden]
-        unjudged += [
-            Unjudged(part=one.name, kind=norm, why="nothing tells its width: capture it instead")
-            for one in ones
-            if not one.hidden
-        ]
-        if sized:
-            formats = [format_of(one.weight).name for one in sized if one.weight is not None]
-            found.append(ModelNorms(
-                name=type(module).__name__, norm=norm, eps=eps, plan=plan,
-                hidden_size=sized[0].hidden, format=formats[0] if formats else "",
-                offset=sized[0].weight_offset, parts=_module_parts(sized, plan),
-                layers={one.name: (one.hidden, one.weight, one.bias) for one in sized},
-                label=f"{norm} norms with eps {eps:g}",
-            ))  # fmt: skip
-    if not found:
-        raise InputError(f"no norm of {type(module).__name__} tells its width: capture it instead")
-    main, *others = sorted(found, key=lambda each: -len(each.layers))
-    if known is not None and known.norm == main.norm:
-        main = dataclasses.replace(main, **{"plan": main.plan, **_known_facts(known)})
-    return dataclasses.replace(main, others=tuple(others), unjudged=tuple(unjudged))
-
-
-def _unread(module: Any) -> list[Unjudged]:
-    """The norms of a module that are not judged, those of many layers once."""
-    from precision_lab.kernels.torch import unread_norms
-
-    found = {(PLACE_NUMBER.sub("*", one.name), one.why) for one in unread_norms(module)}
-    return [Unjudged(part=name, kind="norm", why=why) for name, why in sorted(found)]
-
-
-def _module_parts(norms: list[Any], plan: str) -> tuple[NormPart, ...]:
-    """The parts of a module's norms that share all but their width."""
-    counts: dict[int, int] = {}
-    for one in norms:
-        counts[one.hidden] = counts.get(one.hidden, 0) + 1
-    first = norms[0]
-    return tuple(
-        NormPart(
-            part="model", norm=first.norm, eps=first.eps, hidden_size=hidden, count=count,
-            weight_offset=first.weight_offset, plan=plan,
-        )
-        for hidden, count in counts.items()
-    )  # fmt: skip
-
-
-def plan_of_class(class_name: str, norm: str) -> str:
-    """The plan that a class of norms follows, as its name tells; "" where it tells none."""
-    name = class_name.rpartition(".")[2]
-    stem = _letters(CLASS.sub("", name))
-    types = (row for row in model_types.values() if row.norm == norm and stem != _letters(name))
-    return next((row.plan for row in types if _letters(row.name) == stem), "")
-
-
-def _letters(name: str) -> str:
-    """What a class and its model's type share: ``Gemma3RMSNorm`` is of ``gemma3_text``."""
-    return re.sub(r"[_-]", "", name).lower().removesuffix("text")

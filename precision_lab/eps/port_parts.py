@@ -8,11 +8,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.eps.model_lookup import ModelNorms
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from precision_lab.eps.model_lookup import ModelNorms
     from precision_lab.plan import Plan
 
 SAME = 2.0**-24

@@ -136,6 +136,8 @@ def _merge(
     gains = [text for each in apart for text in each.gains if text not in main.gains]
     return dataclasses.replace(
         main, changes=tuple(changes), gains=(*main.gains, *gains),
+        others=tuple(dataclasses.replace(each, layers=()) for each in apart),
+        safe_rms=_intersection([each.safe_rms for each in every]),
         kept=all(each.kept for each in every) and not fields & {"eps", "norm", "part"},
         harmless=all(each.harmless for each in every) and not fields & {"norm", "part"},
         lost=sum(each.lost for each in every),
@@ -203,9 +205,15 @@ def _compare(
         assumed=any(layer.sizes is not None for layer in rows),
         ulp=ulp, relative=relative, emulated=emulated,
         lost=lost, lost_in_both=sum(layer.lost_in_both for layer in layers),
-        evidence=describe_evidence(original.layers),
+        evidence=describe_evidence(original.layers), label=_label(original.layers),
         layers=tuple(sorted(layers, key=lambda layer: -(layer.ulp.largest or 0.0))),
     )  # fmt: skip
+
+
+def _label(layers: Sequence[LayerEvidence]) -> str:
+    """What norms these are."""
+    more = f" and {len(layers) - 1} more" if len(layers) > 1 else ""
+    return f"{layers[0].name}{more}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,13 +235,21 @@ def _safe_rms(
     layers: Sequence[LayerEvidence], plan: Plan, eps: tuple[float, float]
 ) -> tuple[float, float] | None:
     """The sizes of rows that bear the second eps, in all of the norms."""
-    ends = [
-        safe_rms(each.norm, each.hidden, each.format, plan, eps=eps[1], function=eps[0])
-        for each in layers
-    ]
+    return _intersection(
+        [
+            safe_rms(each.norm, each.hidden, each.format, plan, eps=eps[1], function=eps[0])
+            for each in layers
+        ]
+    )
+
+
+def _intersection(ends: Sequence[tuple[float, float] | None]) -> tuple[float, float] | None:
+    """The sizes that lie in all of these ranges; None where there are none."""
     known = [each for each in ends if each is not None]
-    low, high = (max(low for low, _ in known), min(high for _, high in known)) if known else (1, 0)
-    return (low, high) if len(known) == len(ends) and low <= high else None
+    if len(known) < len(ends):
+        return None
+    low, high = max(low for low, _ in known), min(high for _, high in known)
+    return (low, high) if low <= high else None
 
 
 def _case(evidence: LayerEvidence, plan: Plan, eps: float) -> LayerCase:
@@ -293,9 +309,10 @@ def _exact_differences(original: Side, port: Side, output: Format) -> tuple[Floa
         unit = np.maximum(output.ulp(scaled + bias), output.ulp(scaled))
         # (1 + change)·g'/g − 1; of equal gains the change of eps alone.
         change = change + (1 + change) * ((its - gain) / gain)
-        ulp = np.abs(scaled * change + (its_bias - bias)) / unit
-    used = np.isfinite(ulp) & (scaled != 0)
-    return ulp[used], np.abs(change)[used]
+        moved = np.where(gain == 0, d / np.sqrt(square + second) * its, scaled * change)
+        ulp = np.abs(moved + (its_bias - bias)) / unit
+    used = np.isfinite(ulp) & ((scaled != 0) | (ulp > 0))
+    return ulp[used], np.abs(change)[used & (scaled != 0)]
 
 
 def _quantiles(numbers: Floats) -> Quantiles:

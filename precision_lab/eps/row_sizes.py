@@ -41,8 +41,8 @@ MIDDLE = [2.0**k for k in (0, -3, 3, -6, 6, -9, 9, -12, -15, -18, -24)]
 """Sizes at which a plan that loses the smallest or the largest rows is most likely to lose none."""
 BAND = 2.0**-46
 """Beside half an ulp, so much is left to the exact comparison: float64 errs by less."""
-TOGETHER = 15
-"""Sizes that are run through a plan at once."""
+TOGETHER = 1 << 15
+"""Elements that are run through a plan at once, of 15 to 255 sizes."""
 MONOTONE = ("inside", "sum", "missing")
 """Places of eps where a larger row departs less."""
 TOP_OVER_RMS = 4.0
@@ -110,9 +110,10 @@ def safe_rms(
     low = harmless_from(hidden, target, plan, eps=eps, function=function)
     if middle is None or low is None:
         return None
-    high = _edge(loses, TOP, middle, count=TOGETHER) if lost[TOP] else TOP
+    count = min(max(TOGETHER // hidden, 15), 255)
+    high = _edge(loses, TOP, middle, count=count) if lost[TOP] else TOP
     if lost[LEAST]:
-        low = max(low, _edge(loses, LEAST, middle, count=TOGETHER))
+        low = max(low, _edge(loses, LEAST, middle, count=count))
     if low > high:
         return None
     return (0.0 if low == LEAST else _size(low)), _size(high)

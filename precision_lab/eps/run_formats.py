@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError, the_nearest
 from precision_lab.numbers import Format, formats
-from precision_lab.plan import Plan
+
+if TYPE_CHECKING:
+    from precision_lab.plan import Plan
 
 SIDES = ("x", "output", "gain")
 
@@ -57,7 +60,8 @@ def run_formats(text: Format | str | None, own: str) -> RunFormats:
         side, _, name = (each.strip() for each in pair.partition("="))
         if side not in SIDES:
             raise InputError(
-                f"{side[:40]!r} in format {text[:80]!r} is no side of a norm: {the_nearest(side, SIDES)}"
+                f"{side[:40]!r} in format {text[:80]!r} is no side of a norm: "
+                f"{the_nearest(side, SIDES)}"
             )
         if side in named:
             raise InputError(f"format {text[:80]!r} gives {side} twice")

@@ -25,11 +25,11 @@ from precision_lab.eps.model_lookup import ModelNorms, find_model, limited_eps, 
 from precision_lab.eps.representable import eps_grid
 from precision_lab.eps.run_formats import RunFormats, run_formats
 from precision_lab.exceptions import InputError
-from precision_lab.numbers import Format
 from precision_lab.plan import Plan, plans
 
 if TYPE_CHECKING:
     from precision_lab.norm import Norm
+    from precision_lab.numbers import Format
 
 DEFAULT_PLANS = {"rms": "hf-llama", "layer": "torch-layer-norm"}
 """The plan of a model of which only the norm is known."""
@@ -181,6 +181,8 @@ def _number(name: str, value: object, such: str, *, positive: bool = False) -> f
 def _with_rows(model: ModelNorms, activations: Any) -> ModelNorms:
     """The model with the rows of a capture, and with its weights' offset where it has one."""
     found = find_model(activations)
+    rows = {name: row for each in (found, *found.others) for name, row in each.layers.items()}
+    found = dataclasses.replace(found, layers=rows)
     of = f" of {found.name}" if found.name else ""
     name = model.name or "the model"
     if not found.has_rows:

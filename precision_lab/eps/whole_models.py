@@ -144,6 +144,5 @@ def describe_others(advice: EpsAdvice) -> list[str]:
         if other.recommended is not None and other.recommended != other.eps:
             choice = f", recommended {other.recommended:.6g}"
         lines.append(f"{label}: {other.verdict}, {eps} in plan {other.plan}, {safe}{choice}")
-    for one in advice.unjudged:
-        lines.append(f"not judged: {one.kind} ({one.part}): {one.why}")
-    return lines
+    listed = (f"not judged: {one.kind} ({one.part}): {one.why}" for one in advice.unjudged)
+    return [*lines, *dict.fromkeys(listed)]

@@ -182,10 +182,10 @@ def _typed_config(path: Path, found: dict[str, Any], typed: TypeParts) -> ModelC
     main, row = typed.main, typed.main_row
     assert main is not None  # noqa: S101 - by the caller
     assert row is not None  # noqa: S101
-    default = (
-        row.eps if isinstance(row.eps, float) else typed.row and typed.row.defaults.get(row.eps)
-    )
+    default = row.eps if isinstance(row.eps, float) else None
     name = typed.row.name if typed.row is not None else ""
+    if typed.row is not None and isinstance(row.eps, str):
+        default = typed.row.defaults.get(row.eps)
     return _assemble(
         path, found, typed.config, main, model_type=name, parts=typed.parts,
         unjudged=typed.unjudged, notes=typed.notes, default_eps=default,

@@ -6,8 +6,8 @@ An expression is a sum of products: ``2*num_hidden_layers+1``, ``head_dim*num_at
 list by its path (``vision_config.hidden_size``, ``depths[0]``); the length of a list
 (``#hidden_sizes``); or how often a word stands in one (``layer_types:full_attention``).
 
-A condition is a key that must be true (``use_qk_norm``), must not (``!use_qk_norm``), or must have a
-value (``norm_type=layer``); several are joined by ``&``.
+A condition is a key that must be true (``use_qk_norm``), must not (``!use_qk_norm``), or must have
+a value (``norm_type=layer``); several are joined by ``&``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError, the_nearest
 from precision_lab.models.parts import FIXED, NormPart
@@ -63,21 +63,23 @@ class KnownModel:
     @property
     def parts(self) -> tuple[NormPart, ...]:
         """Its norms by width, as far as they are known here; how many there are is not (0)."""
-        main, part = self.type.main, self.type.part
-        shared = {"norm": self.norm, "eps": self.eps, "count": 0, "plan": self.plan,
-                  "weight_offset": self.type.weight_offset, "eps_from": self.type.eps_key}  # fmt: skip
-        found = [NormPart(part=part, hidden_size=self.hidden_size, **shared)]
+        type, main = self.type, self.type.main
+        first = NormPart(
+            part=type.part, norm=self.norm, eps=self.eps, hidden_size=self.hidden_size, count=0,
+            plan=self.plan, weight_offset=type.weight_offset, eps_from=type.eps_key,
+        )  # fmt: skip
+        found = [first]
         for what, size in self.other_sizes.items():
-            row = next((row for row in self.type.norms if row.what == what), None)
-            own: dict[str, Any] = {}
+            part = replace(first, part=f"{type.part} {what}", hidden_size=size)
+            row = next((row for row in type.norms if row.what == what), None)
             if row is not None and main is not None:
-                own = {"norm": row.norm, "plan": row.plan, "weight_offset": row.offset,
-                       "place": row.place}  # fmt: skip
-                if row.eps != main.eps:
-                    fixed = isinstance(row.eps, float)
-                    own["eps"] = row.eps if fixed else self.type.defaults.get(row.eps)
-                    own["eps_from"] = FIXED if fixed else row.eps
-            found.append(NormPart(part=f"{part} {what}", hidden_size=size, **(shared | own)))
+                part = replace(part, norm=row.norm, plan=row.plan, weight_offset=row.offset,
+                               place=row.place)  # fmt: skip
+                if isinstance(row.eps, float):
+                    part = replace(part, eps=row.eps, eps_from=FIXED)
+                elif row.eps != main.eps:
+                    part = replace(part, eps=type.defaults.get(row.eps), eps_from=row.eps)
+            found.append(part)
         return tuple(found)
 
     @property
@@ -87,8 +89,8 @@ class KnownModel:
 
 
 ENDINGS = re.compile(
-    r"[-_ ](instruct|it|chat|thinking|reasoning|hf|base|pt|sft|dpo|python|uncased|cased|deduped|turbo"
-    r"|beta|qat|fp8|bf16|fp16|int4|int8|w8a8|nvfp4|awq|gptq|gguf|4bit|8bit|bnb|q\d_\d"
+    r"[-_ ](instruct|it|chat|thinking|reasoning|hf|base|pt|sft|dpo|python|uncased|cased|deduped"
+    r"|turbo|beta|qat|fp8|bf16|fp16|int4|int8|w8a8|nvfp4|awq|gptq|gguf|4bit|8bit|bnb|q\d_\d"
     r"|v\d+(\.\d+)?|\d+k|patch\d+|\d{2}-\d{4}|\d{3,4})$",
     re.ASCII,
 )

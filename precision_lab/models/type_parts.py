@@ -70,7 +70,7 @@ def parts_of(
     inner = dict(_inner_configs(row, config))
     replaced = {key for key, (type, _) in inner.items() if type != row.configs[key]}
     own = [each for each in row.norms if each.sub.partition(".")[0] not in replaced]
-    others = [each for each in row.others if each.sub.partition(".")[0] not in replaced]
+    unjudgeable = [each for each in row.others if each.sub.partition(".")[0] not in replaced]
     first_of: set[str] = set()
     chosen: dict[TypeNorm, NormPart] = {}
     for each in own:
@@ -80,14 +80,15 @@ def parts_of(
             continue
         chosen[each] = part
         found.parts += _split_first(part, row, each, first_of)
-    for other in others:
+    for other in unjudgeable:
         if _holds(keys, other.condition) and _count(keys, other.count):
             found.unjudged.append(
                 Unjudged(part=_label(row, other.sub, "", label), kind=other.kind, why=other.why)
             )
     if row.main in chosen:
         found.main, found.main_row = chosen[row.main], row.main
-    inlined = {each.sub.partition(".")[0] for each in (*row.norms, *row.others)} | {*row.whole}
+    subs = [each.sub for each in row.norms] + [each.sub for each in row.others]
+    inlined = {sub.partition(".")[0] for sub in subs} | {*row.whole}
     for key, (type, keys_below) in inner.items():
         if key in inlined and key not in replaced:
             continue
@@ -150,6 +151,10 @@ def _part(row: TypeNorm, keys: Keys, prefix: str, name: str, found: TypeParts) -
     if count == 0:
         return None
     what = f"{name} {row.what}" if row.what else name
+    if _has_other_stages(row, keys):
+        why = "its config has another number of stages than its class by default"
+        found.unjudged.append(Unjudged(part=what, kind=row.norm, why=why))
+        return None
     try:
         width = read_size(row.width, _width(row, keys, prefix))
     except UnknownValueError as error:
@@ -187,6 +192,17 @@ def _width(row: TypeNorm, keys: Keys, prefix: str) -> int:
                 if value is not None:
                     return read_size(f"{prefix}{key}", value)
         raise
+
+
+def _has_other_stages(row: TypeNorm, keys: Keys) -> bool:
+    """Whether a list with an entry for each stage is of another length than the rows are for."""
+    for path in keys.names(f"{row.width}+{row.count}"):
+        name, bracket, _ = path.partition("[")
+        stages = keys.configured(name) if bracket else None
+        known = keys.defaults.get(f"#{name}")
+        if isinstance(stages, list) and known is not None and len(stages) != known:
+            return True
+    return False
 
 
 def _holds(keys: Keys, condition: str) -> bool:

@@ -146,7 +146,12 @@ def test_norms_of_every_group_are_compared():
     assert ["first", "last", "q_norm"] == sorted(one.layer for one in same.layers)
     eps = compare_eps(a, models_of_two_groups(head=1e-4))
     assert (False, False) == (eps.kept, eps.harmless)
+    assert str(eps).startswith("eps changed in q_norm: 1e-06 in ModuleDict, 0.0001 in ModuleDict")
     assert "q_norm: eps 1e-06, in the port 0.0001" in str(eps)
+    (other,) = eps.others
+    assert (1e-6, 1e-4) == other.eps
+    assert f"q_norm: exact outputs differ by up to {other.ulp.largest:.3g} ulp" in str(eps)
+    assert eps.safe_rms[0] == other.safe_rms[0] > 0
     # As the stream's: it is in one group with them, in the port alone.
     moved = compare_eps(a, models_of_two_groups(head=1e-5))
     assert (False, False) == (moved.kept, moved.harmless)
@@ -156,6 +161,7 @@ def test_norms_of_every_group_are_compared():
     assert "gains off by one" in str(gains)
     kind = compare_eps(a, models_of_two_groups(kind="LayerNorm"))
     assert (False, False) == (kind.kept, kind.harmless)
+    assert str(kind).startswith("norms changed; eps 1e-05 in ModuleDict")
     assert "q_norm: norm rms, in the port layer" in str(kind)
     more = compare_eps(a, models_of_two_groups(extra=True))
     assert (False, False) == (more.kept, more.harmless)
@@ -174,3 +180,12 @@ def test_a_gain_of_0_that_changed_is_another():
     zero, one = np.zeros(4, np.float32), np.float32([0, 0, 0.5, 0])
     change = change_of((zero, None), (one, None), (0.0, 0.0))
     assert ("other", np.inf) == (change.kind, change.largest)
+    whole = np.ones(64, np.float32)
+    whole[3] = 0
+    other = whole.copy()
+    other[3] = 1e-3
+    found = compare_eps(model(whole), model(other), format="float32")
+    assert not found.harmless
+    moved = np.abs(exact(model(other)) - exact(model(whole)))
+    assert found.ulp.largest == pytest.approx(moved.max() / formats["float32"].ulp(0.0), rel=1e-6)
+    assert found.relative.largest == 0

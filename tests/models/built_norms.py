@@ -13,6 +13,7 @@ import math
 import re
 import signal
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,9 +68,7 @@ def default_config(name):
     config = cls()
     keys = config.to_dict()
     sizes = ("num_attention_heads", "hidden_size", "num_hidden_layers")
-    heads, hidden, layers = (
-        keys[key] if isinstance(keys.get(key), int) else 0 for key in sizes
-    )
+    heads, hidden, layers = (keys[key] if isinstance(keys.get(key), int) else 0 for key in sizes)
     needed = {
         "pad_token_id": 0,
         "prediction_length": 24,
@@ -116,7 +115,7 @@ def build(config):
 
 
 def model_classes(config_class):
-    """The classes of models that take a config which AutoModel does not know, the plainest first."""
+    """The classes of models that take a config AutoModel does not know, the plainest first."""
     package = config_class.__module__.rpartition(".")[0]
     name = "modeling_" + package.rpartition(".")[2]
     try:
@@ -187,16 +186,14 @@ def row_lengths(model):
         for name, module in model.named_modules()
         if NORM_NAME.search(type(module).__name__)
     ]
-    try:
-        with torch.no_grad(), torch.device("meta"):
-            model.to(torch.bfloat16)(
-                input_ids=torch.zeros((1, 4), dtype=torch.long),
-                attention_mask=torch.zeros((1, 1, 4, 4), dtype=torch.bfloat16),
-                position_ids=torch.arange(4)[None],
-                use_cache=False,
-            )
-    except Exception:  # noqa: BLE001 - what ran until then was seen
-        pass
+    # What ran until something failed was seen.
+    with suppress(Exception), torch.no_grad(), torch.device("meta"):
+        model.to(torch.bfloat16)(
+            input_ids=torch.zeros((1, 4), dtype=torch.long),
+            attention_mask=torch.zeros((1, 1, 4, 4), dtype=torch.bfloat16),
+            position_ids=torch.arange(4)[None],
+            use_cache=False,
+        )
     for handle in handles:
         handle.remove()
     return seen
@@ -320,7 +317,7 @@ def calls(module, x, shape):
                     y = out(y)
                 if y.shape != x.shape:
                     continue
-            except Exception:  # noqa: BLE001 - the next layout may do
+            except Exception:  # noqa: BLE001, S112 - the next layout may do
                 continue
 
             def call(t, into=into, out=out, extra=extra):
@@ -333,7 +330,7 @@ def calls(module, x, shape):
                 yield call
 
 
-def added_eps(call, rows, norm, width, gain, shift):
+def added_eps(call, rows, norm, width, gain, shift):  # noqa: PLR0917
     """The eps that rows as small as itself show; None where no two sizes agree on one."""
     guess = 1e-6
     seen = []

@@ -14,18 +14,17 @@ import math
 import multiprocessing
 import re
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import torch
 import transformers
 from built_norms import GATED, sub_configs
 from class_plans import plan_of
-from fit_expressions import add, fit, words
+from fit_expressions import add, fit
+from record_check import demote_wrong_rows, same
 from seen_models import Model, conditional, numbers, put, shrink
 from type_defaults import EPS, finish
 
-from precision_lab.models.expressions import Keys
 from precision_lab.models.types import BY_HAND
 
 OUT = Path(__file__).parents[2] / "precision_lab" / "models" / "model_types.json"
@@ -47,7 +46,7 @@ def describe(name, known):
         other = {"names": "", "count": "1", "kind": "norms beside those of its parts", "why": why}
         return {"part": "model", "norms": [], "unjudged": [other], "defaults": {},
                 "configs": subs} if subs else None  # fmt: skip
-    leaves, groups = base
+    _, groups = base
     subs = dict(sub_configs(model.config))
     record = {"part": part_of(model), "norms": [], "unjudged": [], "defaults": {}}
     references, own = {}, set(groups)
@@ -57,7 +56,7 @@ def describe(name, known):
         mine = {key for key in groups if key[0] == path or key[0].startswith(f"{path}.")}
         references[path] = sub.model_type
         if sub.model_type in known and same(
-            known[sub.model_type], model.base[path], path, groups, mine, known
+            known[sub.model_type], model.base[path], groups, mine, known
         ):
             own -= mine
         else:
@@ -69,44 +68,7 @@ def describe(name, known):
         rows_of(model, base, own, record)
         model.base = whole
     finish(model, record)
-    return record
-
-
-def same(record, config, path, groups, mine, known):
-    """Whether the norms of a part are those that its own type's record gives."""
-    expected = defaultdict(int)
-    for row in evaluate_record(record, config, known):
-        expected[row[:-1]] += row[-1]
-    actual = defaultdict(int)
-    for key in mine:
-        eps, width, count = groups[key]
-        actual[(key[3], key[4], key[2] if not key[3] else "", eps, width)] += count
-    return dict(expected) == dict(actual)
-
-
-def evaluate_record(record, config, known):
-    """(norm, offset, kind, eps, width, count) of all that a record says of a config."""
-    keys = Keys(config, record["defaults"], record.get("aliases", {}))
-    for row in record["norms"]:
-        if keys.holds(row.get("if", "")):
-            eps = row["eps"] if isinstance(row["eps"], float) else keys.value(row["eps"])
-            count = keys.number(row["count"])
-            if count:
-                yield (
-                    row["norm"],
-                    row.get("offset", 0.0),
-                    "",
-                    eps,
-                    keys.number(row["width"]),
-                    count,
-                )
-    for row in record["unjudged"]:
-        if keys.holds(row.get("if", "")) and (count := keys.number(row["count"])):
-            yield "", 0.0, row["kind"], 0.0, 0, count
-    for path, type in record.get("configs", {}).items():
-        inner = config.get(path)
-        if isinstance(inner, dict) and path not in record.get("whole", ()) and type in known:
-            yield from evaluate_record(known[type], inner, known)
+    return demote_wrong_rows(record, model.base, groups, known)
 
 
 def part_of(model):
@@ -139,7 +101,8 @@ def rows_of(model, base, own, record):
         for changed in (2 * value, value + 1, 3 * value, value - 1, value // 2):
             if changed < 1 or changed == value:
                 continue
-            seen = model.see(put(model.base, path, changed))
+            seen = model.see(put(model.base, path, changed, tie=False))
+            seen = seen or model.see(put(model.base, path, changed))
             if seen is not None:
                 other = seen if other is None or set(seen[1]) == set(groups) else other
                 if set(seen[1]) >= own:
@@ -184,7 +147,7 @@ def rows_of(model, base, own, record):
         )
 
 
-def add_rows(model, record, seen, changes, shaken, conditions):
+def add_rows(model, record, seen, changes, shaken, conditions):  # noqa: PLR0917
     """The rows of some groups, those that differ in nothing but their names in one."""
     leaves, groups, own = seen
     eps_values, shaken = shaken
@@ -196,7 +159,7 @@ def add_rows(model, record, seen, changes, shaken, conditions):
         eps, width, count = groups[key]
         others = [(path, other, found[key]) for path, other, found in changes if key in found]
         number = fit("count", (leaves, count), [(p, o, f[2]) for p, o, f in others])
-        number = number or words((leaves, count), [], lambda _: True) or str(count)
+        number = number or str(next((f[2] for p, _, f in others if not p), count))
         condition = conditions.get(key, "")
         if norm:
             size = fit("width", (leaves, width), [(p, o, f[1]) for p, o, f in others])
@@ -296,11 +259,11 @@ def part_within(name, model):
 
 def records(names, known):
     """The records of types, made side by side."""
-    global _known
+    global _known  # noqa: PLW0603 - what the processes inherit
     _known = known
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=40) as pool:
         for name, record in pool.imap_unordered(record_of, names):
-            print(name, None if record is None else len(record["norms"]), flush=True)
+            sys.stderr.write(f"{name}\n")
             if record is not None:
                 yield name, record
 
@@ -311,7 +274,7 @@ def record_of(name):
     try:
         return name, describe(name, _known)
     except Exception as error:  # noqa: BLE001 - one type must not stop the others
-        print(name, repr(error)[:300], flush=True)
+        sys.stderr.write(f"{name}: {error!r:.300}\n")
         return name, None
 
 
@@ -331,7 +294,7 @@ def main(names):
 
 def write(types):
     """One line for each row, so that a change shows as such."""
-    lines = ['{"source": "transformers %s", "types": {' % transformers.__version__]
+    lines = [f'{{"source": "transformers {transformers.__version__}", "types": {{']
     blocks = []
     for name, record in sorted(types.items()):
         rest = {key: value for key, value in record.items() if key not in ("norms", "unjudged")}

@@ -58,7 +58,7 @@ def flatten(value, path=""):
         yield path, value
 
 
-def put(config, path, value):
+def put(config, path, value, *, tie=True):
     """The config with another value at a path; lists with one entry a layer follow the depth."""
     config = copy.deepcopy(config)
     *above, last = re.findall(r"[^.\[\]]+", path)
@@ -70,7 +70,7 @@ def put(config, path, value):
         return config
     before = inner[last]
     inner[last] = value
-    if DEPTH.search(last) and type(before) is int and type(value) is int:
+    if tie and DEPTH.search(last) and type(before) is int and type(value) is int:
         if isinstance(inner.get("per_layer_config"), dict):
             own = {int(key): each for key, each in inner["per_layer_config"].items()}
             first = max(0, before - value)

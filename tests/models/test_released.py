@@ -28,7 +28,7 @@ class TestModelTypes:
     """The rows of `model_types` against `plans`; `test_transformers_walk` has the models."""
 
     def test_plans_exist_and_compute_the_norm(self):
-        """Each norm's plan is a row of `plans`, computes it, and adds 1 only where the type does."""
+        """Each plan is a row of `plans`, computes its norm, and adds 1 only where the type does."""
         for row in (each for type in TYPES for each in type.norms if each.plan):
             plan = plans[row.plan]
             assert plan.norm in ("any", row.norm)

@@ -42,6 +42,9 @@ def finish(model, record):
         value = model.base
         for step in re.findall(r"[^.\[\]]+", path):
             value = value[int(step)] if isinstance(value, list) else value[step]
+        name, bracket, _ = path.partition("[")
+        if bracket:
+            record["defaults"][f"#{name}"] = dict(flatten(model.base))[f"#{name}"]
         if isinstance(value, (list, tuple)):
             value = list(value) if path in counted else shortest_period(list(value))
         record["defaults"][path] = derived(model, path, value) or value
@@ -78,7 +81,7 @@ def derived(model, path, value):
             continue
         try:
             other = dict(flatten(model.cls(**{key: 2 * each}).to_dict()))
-        except Exception:  # noqa: BLE001 - a class may refuse
+        except Exception:  # noqa: BLE001, S112 - a class may refuse
             continue
         changes.append((key, other, other.get(path)))
     if all(changed == value for _, _, changed in changes):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +113,7 @@ class Recorded:
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """A sentence for each norm of which nothing is recorded, or not all."""
+        """A sentence for each norm of which nothing is recorded, or not all; for like ones one."""
         sentences = []
         for norm, rows in zip(self._recorder.norms, self._recorder.rows, strict=True):
             if rows.trouble:
@@ -121,7 +122,15 @@ class Recorded:
                 sentences.append(f"{norm.name} never ran")
             elif not len(rows.x):
                 sentences.append(f"{norm.name} ran on no rows")
-        sentences += [f"{one.name} is not recorded: {one.why}" for one in self._unread]
+        groups: dict[tuple[str, str], list[str]] = {}
+        for one in self._unread:
+            groups.setdefault((re.sub(r"\d+", "*", one.name), one.why), []).append(one.name)
+        sentences += [
+            f"{names[0]} is not recorded: {why}"
+            if len(names) == 1
+            else f"{pattern} are not recorded, {len(names)} norms: {why}"
+            for (pattern, why), names in groups.items()
+        ]
         return tuple(sentences)
 
     def write(self, path: str | os.PathLike[str]) -> tuple[Path, ...]:

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from conftest import optional
 
-from precision_lab import InputError, capture, captured, read_capture, recommend_eps, truth
+from precision_lab import (
+    InputError,
+    capture,
+    captured,
+    compare_eps,
+    read_capture,
+    recommend_eps,
+    truth,
+)
 from precision_lab.inputs.capture import Capture, Layer, write_capture
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.kernels.torch.model_norms import norms_of
@@ -238,6 +246,26 @@ def test_a_capture_keeps_class_and_plan(torch, tmp_path):
         )  # fmt: skip
 
 
+def test_norms_of_several_plans_in_one_capture(torch, tmp_path):
+    """Each is judged by its own plan; as rows of a model all of them are its evidence."""
+    optional("transformers")
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+    made = torch.nn.Sequential(
+        torch.nn.RMSNorm(16, eps=1e-6), LlamaRMSNorm(16), torch.nn.RMSNorm(16, eps=1e-6)
+    )
+    (path,) = run(made, torch.randn(3, 16)).write(tmp_path / "m.safetensors")
+    advice = recommend_eps(path)
+    assert ("torch-rms-norm", ["hf-llama"]) == (advice.plan, [x.plan for x in advice.others])
+    assert ["0", "2", "1"] == [layer.layer for layer in advice.layers]
+    rows = recommend_eps(norm="rms", hidden_size=16, eps=1e-6, activations=path)
+    assert {"0", "1", "2"} == {layer.layer for layer in rows.layers}
+    assert 1e-4 == recommend_eps(path, eps=1e-4).others[0].eps
+    assert compare_eps(path, 1e-6).harmless
+    assert not compare_eps(path, 1e-2).harmless
+    assert 3 == len(compare_eps(path, path).layers)
+
+
 def test_norms_of_another_shape_are_told(torch):
     """Cohere's query and key norms have a gain for each head: they are named, not left out."""
     transformers = optional("transformers")
@@ -249,9 +277,11 @@ def test_norms_of_another_shape_are_told(torch):
     with torch.no_grad():
         recorded = run(made, torch.arange(8).reshape(1, 8))
     assert 3 == len(recorded.capture.layers)
-    names = [f"layers.{k}.self_attn.{which}_norm" for k in (0, 1) for which in "qk"]
+    names = [f"layers.*.self_attn.{which}_norm" for which in "qk"]
     assert names == [one.partition(" ")[0] for one in recorded.untold]
-    assert "its weight has the shape (4, 8): each head has a gain of its own" in recorded.untold[0]
+    assert (
+        "are not recorded, 2 norms: its weight has the shape (4, 8): each head has a gain of its"
+    ) in recorded.untold[0]
     group = torch.nn.Sequential(torch.nn.LayerNorm(4), torch.nn.GroupNorm(1, 4))
     assert ("1 is not recorded: a GroupNorm does not norm the last dimension",) == (
         run(group, torch.randn(2, 4)).untold
