@@ -34,6 +34,9 @@ BATCHES = (
 )  # fmt: skip
 """Numbers of rows at which kernels change to another path, and their neighbours."""
 
+COMPARED = 64
+"""Rows that are compared at least: of small batches there are several."""
+
 BATCH_WIDTHS = (256, 1024)
 """Rows of about these sizes are tried in batches."""
 
@@ -114,7 +117,7 @@ def _batch_invariant(bench: Bench) -> Property:
 
 
 def _switch(bench: Bench, hidden: int) -> str | None:
-    """At which number of rows a kernel gives rows other bits; None where it never does."""
+    """For which number of rows a kernel gives other bits than for many; None where for none."""
     claim = bench.claim
     x = make_inputs("normal", rows=BATCHES[-1], hidden=hidden, seed=claim.seed, format=claim.format)
     gain = make_gain("random", hidden=hidden, seed=claim.seed)
@@ -123,17 +126,17 @@ def _switch(bench: Bench, hidden: int) -> str | None:
     inputs = check(claim.norm, claim.format.cast(x), weight, eps=eps, weight_offset=offset)
     if bench.execute(inputs.take([0])).refused:
         inputs = dataclasses.replace(inputs, weight=None)
-    before: NDArray[Any] | None = None
-    for count in BATCHES:
-        bits = bench.execute(inputs.take(slice(count))).bits
-        if bits is None:
-            continue
-        if before is not None and bits[: len(before)].tobytes() != before.tobytes():
-            return (
-                f"the first {len(before)} rows of hidden {hidden} have other bits among {count}"
-                " rows"
-            )
-        before = bits
+    whole = bench.execute(inputs).bits
+    for count in BATCHES[:-1]:
+        starts = range(0, max(COMPARED, count), count)
+        for start in starts if whole is not None else ():
+            rows = slice(start, start + count)
+            bits = bench.execute(inputs.take(rows)).bits
+            if bits is not None and whole is not None and bits.tobytes() != whole[rows].tobytes():
+                return (
+                    f"rows of hidden {hidden} have other bits among {count} rows than among"
+                    f" {BATCHES[-1]}"
+                )
     return None
 
 
