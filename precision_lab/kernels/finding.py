@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError, check_name
 from precision_lab.kernels.declared import Adapted
+from precision_lab.kernels.fewer_arguments import with_all_arguments
 from precision_lab.kernels.kernel import (
     BRIDGES,
     DEVICES,
@@ -23,10 +24,10 @@ from precision_lab.kernels.kernel import (
     check_callable,
     check_choice,
 )
+from precision_lab.kernels.layouts import in_any_layout
 from precision_lab.kernels.onnx import kernels as onnx_kernels
 from precision_lab.kernels.torch import modules as torch_modules
 from precision_lab.kernels.torch import tensors as bridge
-from precision_lab.kernels.torch.layouts import in_any_layout
 from precision_lab.norm import norms
 from precision_lab.plan import emulate, plans
 from precision_lab.processes import digest, load
@@ -143,6 +144,7 @@ def _function_fields(
     if adapted is None:
         if module:
             raise InputError(f"{source} is no torch module: it has no part {module!r}")
+        function = with_all_arguments(function)
         check_callable(function, source)
         if framework == "numpy" and device != "cpu":
             raise InputError(

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +18,10 @@ from precision_lab.exceptions import InputError, unknown
 from precision_lab.kernels import jax_arrays
 from precision_lab.kernels.declared import NOTHING, Declared
 from precision_lab.kernels.foreign_arrays import as_array, is_array
+from precision_lab.kernels.kept_answers import KeptAnswers
+from precision_lab.kernels.layouts import LayoutError, in_any_layout
 from precision_lab.kernels.runner import attempt, run
 from precision_lab.kernels.torch import tensors as bridge
-from precision_lab.kernels.torch.layouts import LayoutError
 from precision_lab.numbers import format_of
 from precision_lab.processes import (
     RefusedError,
@@ -125,7 +128,23 @@ class Kernel:
 
     def run(self, inputs: Inputs, claim: Claim) -> Outcome:
         """Call it once, and note what it did beside computing: none of it is an error."""
-        return run(self.apply_to_arrays, inputs, claim)
+        before = self._answers.before(inputs.x.shape)
+        outcome = run(self._in_layouts, inputs, claim)
+        if any(answer.changed for answer in before):
+            found = ("overwritten", "it overwrites an array that it returned from a call before")
+            outcome = dataclasses.replace(outcome, findings=(*outcome.findings, found))
+        return outcome
+
+    @cached_property
+    def _in_layouts(self) -> Callable[..., Any]:
+        """A function of NumPy's arrays is called with views of them, too; torch's already is."""
+        function = self.apply_to_arrays
+        return in_any_layout(function) if self.framework == "numpy" else function
+
+    @cached_property
+    def _answers(self) -> KeptAnswers:
+        """What it returned of late."""
+        return KeptAnswers()
 
     def _apply(self, *arguments: Any) -> Any:
         """What the function gives for arrays, in its own framework; what it raises is raised."""
@@ -139,7 +158,11 @@ class Kernel:
         """The same, an array of any library seen as one of NumPy."""
         value = self._apply(*arguments)
         y = value["y"] if isinstance(value, Mapping) and "y" in value else value
-        return as_array(y) if is_array(y) else value
+        if not is_array(y):
+            return value
+        array = as_array(y)
+        self._answers.keep(y, array)
+        return array
 
     def __call__(
         self,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.kernels.foreign_arrays import is_array
+from precision_lab.kernels.layouts import LayoutError
 from precision_lab.numbers import formats
 from precision_lab.processes import restore_arithmetic
 
@@ -143,6 +144,9 @@ def run(function: Callable[..., Any], inputs: Inputs, claim: Claim) -> Outcome:
     findings: list[tuple[str, str]] = list(tried.streams)
     findings += [change for change in tried.changes if change.kind == "error-state"]
     processor = [change for change in tried.changes if change.kind != "error-state"]
+    if isinstance(tried.error, LayoutError):
+        findings.append(("layout", f"it ignores how its arguments lie in memory: {tried.error}"))
+        tried.value, tried.error = tried.error.y, None
     if (error := tried.error) is not None:
         if not isinstance(error, Exception | SystemExit):
             raise error

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from precision_lab.norm import Inputs, check
 from precision_lab.validation.probe_table import WIDTHS, Probe, ProbeRequest, every_size, probes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -45,6 +46,11 @@ class Call:
     def hidden(self) -> int:
         """Elements of a row."""
         return int(self.inputs.x.shape[1])
+
+    def without(self, names: Collection[str]) -> Call:
+        """The same call without its weight, its bias or both."""
+        inputs = dataclasses.replace(self.inputs, **dict.fromkeys(names))  # type: ignore[arg-type]
+        return Call(self.probe, inputs, "none" if "weight" in names else self.gain)
 
     def __str__(self) -> str:
         what = f"{self.probe} [{self.rows}, {self.hidden}], gain {self.gain}"

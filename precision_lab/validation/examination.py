@@ -19,7 +19,7 @@ from precision_lab.validation.power_notes import notes
 from precision_lab.validation.property_table import Bench, properties
 from precision_lab.validation.session import Session
 from precision_lab.validation.standards import OnePlan, Sound, standard
-from precision_lab.validation.verdict import Diagnosis, Verdict
+from precision_lab.validation.verdict import Diagnosis, Unjudged, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -197,7 +197,7 @@ def examine(
     names = [require] if isinstance(require, str) else require
     required = [properties.find(one).name for one in names]
     against = standard(claim, plan, bits=bits)
-    session = Session(claim, execute, against, list(calls))
+    session = Session(claim, execute, against, calls)
     session.run()
     calls = session.calls
     failures, unsupported = session.conclude()
@@ -236,7 +236,8 @@ def examine(
     fault = known.fault
     if failures and not session.rejected and only_side_effects(failures, session.outcomes):
         fault = f"its numbers are right, but {failures[0].message}"
-    explained = session.outputs > 0 and not session.rejected
+    unjudged = Unjudged() if sound is None else sound.evidence.of(sound.narrowest)
+    explained = session.outputs > unjudged.outputs and not session.rejected
     return Verdict(
         kernel=name,
         claim=claim,
@@ -252,7 +253,7 @@ def examine(
         notes=notes(calls, session.outcomes, claim, sound.narrowest) if sound else (),
         errors=spreads(session.errors),
         calls=session.judged,
-        outputs=session.outputs,
-        unjudged=session.unjudged,
+        outputs=session.outputs - unjudged.outputs,
+        unjudged=unjudged,
         tried=session.tried,
     )

@@ -4,29 +4,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from precision_lab.validation.beyond_range import wrong_beyond_range
-from precision_lab.validation.calls import Call
-from precision_lab.validation.elimination import Rejection
 from precision_lab.validation.failures import Failure, Wrong, value_text
 from precision_lab.validation.measuring import signed_errors
 from precision_lab.validation.probe_table import probes
-from precision_lab.validation.refusals import unsupported
+from precision_lab.validation.refusals import unsupported, without_refused
 from precision_lab.validation.shrinking import shrink
 from precision_lab.validation.standards import Sound
 from precision_lab.validation.verdict import Tried
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from precision_lab.arithmetic import Floats
     from precision_lab.kernels.running import Claim, Outcome
     from precision_lab.norm import Inputs
+    from precision_lab.validation.calls import Call
+    from precision_lab.validation.elimination import Rejection
     from precision_lab.validation.standards import OnePlan
 
 SHRUNK = 2
@@ -52,69 +51,35 @@ class Session:
     standard
         What its outputs are checked against.
     calls
-        The calls. Those that are refused for their weight or bias are made without as well.
+        The calls; those refused for a weight or a bias are made without it too.
     """
 
     claim: Claim
     execute: Callable[[Inputs], Outcome]
     standard: Sound | OnePlan
-    calls: list[Call]
+    calls: Sequence[Call]
     outcomes: list[Outcome] = field(default_factory=list)
     rejected: dict[int, Rejection] = field(default_factory=dict)
     errors: list[tuple[str, Floats]] = field(default_factory=list)
     ordinary: list[tuple[Floats, Floats]] = field(default_factory=list)
     """Errors in ulp of ordinary rows, and the signs of the exact values."""
-    unjudged: int = 0
-    """Outputs of rows that no float32 statistic holds."""
-    beyond: set[int] = field(default_factory=set)
-    """Calls with such rows whose outputs no float32 computation gives."""
 
     def run(self) -> None:
         """Make all calls and judge them."""
-        for call in list(self.calls):
-            self._judge(call, self.execute(call.inputs))
-        refused = [
-            call for call, outcome in zip(self.calls, self.outcomes, strict=True) if outcome.refused
-        ]
-        for call in refused:
-            if answered := self._answer_without_affine(call):
-                self.calls.append(answered[0])
-                self._judge(*answered)
+        for call in self.calls:
+            self._make(call)
+        more = without_refused(self.calls, self.outcomes)
+        self.calls = [*self.calls, *more]
+        for call in more:
+            self._make(call)
 
-    def _answer_without_affine(self, call: Call) -> tuple[Call, Outcome] | None:
-        """A refused call without bias, weight or both, and its outcome, where one is answered."""
-        x = call.inputs
-        for lacking in (("bias",), ("weight",), ("weight", "bias")):
-            if any(getattr(x, name) is None for name in lacking):
-                continue
-            gain = "none" if "weight" in lacking else call.gain
-            fewer = Call(
-                call.probe,
-                replace(
-                    x,
-                    weight=None if "weight" in lacking else x.weight,
-                    bias=None if "bias" in lacking else x.bias,
-                ),
-                gain,
-            )
-            outcome = self.execute(fewer.inputs)
-            if not outcome.refused:
-                return fewer, outcome
-        return None
-
-    def _judge(self, call: Call, outcome: Outcome) -> None:
-        """Judge a call that was made."""
-        number = len(self.outcomes)
+    def _make(self, call: Call) -> None:
+        """The next call."""
+        number, outcome = len(self.outcomes), self.execute(call.inputs)
         self.outcomes.append(outcome)
         if outcome.y is None:
             return
         rejection = self.standard.judge(call.inputs, outcome.y)
-        if isinstance(self.standard, Sound):
-            wrong, count = wrong_beyond_range(call.inputs, outcome.y, self.claim)
-            self.unjudged += count
-            if rejection is None and wrong.any():
-                rejection = Rejection(None, wrong, np.zeros(len(wrong), bool))
-                self.beyond.add(number)
         if rejection is not None:
             self.rejected[number] = rejection
         errors, signs = signed_errors(call.inputs, outcome.y, self.claim)
@@ -159,9 +124,7 @@ class Session:
         if not isinstance(self.standard, Sound):
             return {number: [] for number in self.rejected}
         return {
-            number: []
-            if number in self.beyond
-            else self.standard.explaining(self.calls[number].inputs, y)
+            number: self.standard.explaining(self.calls[number].inputs, y)
             for number in self.rejected
             if (y := self.outcomes[number].y) is not None
         }

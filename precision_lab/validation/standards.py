@@ -44,6 +44,14 @@ class Sound(Elimination):
             return None
         return rejections(judged, self.alive, y.shape[1])[0]
 
+    def rejected_alone(self, inputs: Inputs, y: Floats) -> Rejection | None:
+        """Outputs that no hypothesis explains, whatever other calls showed."""
+        judged = list(parts(inputs, y, self.claim))
+        every = [one for one in self.first if not one.flushes]
+        if any(explains(judged, one) for one in every):
+            return None
+        return rejections(judged, every, y.shape[1])[0]
+
     def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:
         """What the hypothesis allows."""
         empty = np.zeros(inputs.x.shape)
