@@ -153,7 +153,7 @@ def validate(
             plan=plan,
             bits=bits,
             require=require,
-            diagnose=diagnoser(execute, claim) if diagnose else None,
+            diagnose=diagnoser(execute, claim, chosen=hidden is not None) if diagnose else None,
             diagnose_sound=diagnose is True,
         )
         limits = (*tool.declared.limits, *verdict.unsupported)
@@ -256,4 +256,5 @@ def examine(
         outputs=session.outputs - unjudged.outputs,
         unjudged=unjudged,
         tried=session.tried,
+        standard=against.plan.name if isinstance(against, OnePlan) else None,
     )
