@@ -200,7 +200,9 @@ def _placed(rows: pd.DataFrame) -> pd.DataFrame:
     """
     rows = surviving(rows[~_other(rows)])
     low = (rows[[f"plan_{switch}" for switch in FORMAT_SWITCHES]] == "input").all(axis=1)
-    rows = rows.assign(kind=rows["plan_cast"].mask(low, "low"))
+    # Gains have the format of the inputs here, and so have the outputs: the casts are one.
+    casts = rows["plan_cast"].replace("input", "early")
+    rows = rows.assign(kind=casts.mask(low, "low"))
     rows = rows.assign(cast=rows["kind"].map(CASTS), known=rows["plan"].map(_known))
     keys = ["norm", "format", "plan"]
     of = rows.groupby(keys, sort=False)

@@ -37,6 +37,14 @@ PROJECTS = {
     "xformers": "xformers",
     "triton": "Triton's tutorial",
     "kernelbench": "KernelBench",
+    "backendbench": "BackendBench",
+    "tensara": "Tensara",
+    "gpucheck": "gpucheck",
+    "gpucheck-mixed": "gpucheck (mixed inputs)",
+    "gpuemu": "gpuemu",
+    "gpuemu-calibrated": "gpuemu (calibrated)",
+    "gpuemu-recommended": "gpuemu (recommended)",
+    "torchtitan": "torchtitan",
     "ggml": "ggml",
 }
 FAULTS = {
@@ -209,7 +217,10 @@ def tables(rows: pd.DataFrame) -> list[PageTable]:
     single = single[single["setting"] != OURS]
     tests = [
         count_line(str(name), part, total)
-        | {"cut": Cell(settings[str(name)].cut if name in settings else "", "wide")}
+        | {
+            part: Cell(getattr(settings[str(name)], part) if name in settings else "", "wide")
+            for part in ("source", "cut")
+        }
         for name, part in single.groupby("setting", sort=False)
     ]
     return [
@@ -220,7 +231,8 @@ def tables(rows: pd.DataFrame) -> list[PageTable]:
         ),
         PageTable(
             title="Settings", rows=tests,
-            note="Each test by itself, and what was made smaller here or had to be assumed.",
+            note="Each test by itself, where it stands, and what was made smaller here or had to be"
+            " assumed.",
         ),
         PageTable(
             title="Specimens", rows=[specimen_line(row) for row in rows.to_dict("records")],
@@ -254,8 +266,9 @@ def in_order(rows: pd.DataFrame, column: str, names: Iterable[str]) -> pd.DataFr
 
 
 def project_of(setting: str) -> str:
-    """Whose test a setting is."""
-    return setting if setting == OURS else setting.partition("-")[0]
+    """Whose test a setting is: of a project whose tests exclude one another, which of these."""
+    fitting = [name for name in PROJECTS if f"{setting}-".startswith(f"{name}-")]
+    return max(fitting, key=len)
 
 
 def alarms_text(rows: pd.DataFrame) -> str:

@@ -20,6 +20,8 @@ ROWS = {
     "outlier": lambda rng, n: np.where(np.arange(n) == 0, 200.0, rng.standard_normal((4, n))),
     "tiny": lambda rng, n: rng.standard_normal((4, n)) * 2.0**-15,
     "subnormal": lambda rng, n: rng.standard_normal((4, n)) * 2.0**-130,
+    "edge": lambda rng, n: np.cumsum(rng.standard_normal((4, n)), axis=-1) * 2.0**-127,
+    "small squares": lambda rng, n: rng.standard_normal((4, n)) * 2.0**-63,
     "zero": lambda rng, n: np.zeros((4, n)),
 }
 

@@ -43,7 +43,7 @@ def rounded(x, row, *, mode="nearest_even", overflow="ieee", fraction=0):
         return math.copysign(row.largest, x) if inward else beyond(x, row, overflow)
     if row.bounded and not row.subnormals and size < row.tiny:
         size = 0.0
-    if not row.zero and size < row.tiny:
+    if not row.zero and row.bounded and size < row.tiny:
         stuck = mode in ("toward_zero", "down") and overflow == "ieee"
         return math.nan if stuck else row.tiny
     return zero(x, row) if size == 0 else math.copysign(size, x)

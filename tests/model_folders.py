@@ -19,3 +19,12 @@ def trouble(path, **options):
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
     return str(caught.value)
+
+
+def outcome(path):
+    """The sentence that refuses a file, "" where it is read."""
+    try:
+        read_model_config(path)
+    except InputError as error:
+        return str(error)
+    return ""

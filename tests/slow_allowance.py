@@ -47,7 +47,21 @@ def float32(value):
     return odd.bit_length() <= 24 and exponent >= -149
 
 
-def allowance(row, gain, bias, eps, *, centred, welford, tiny):
+def rounded(statistic, x, deviations, exact_squares):
+    """k."""
+    n, nonzero = len(x), sum(d != 0 for d in deviations)
+    if statistic == "scaled":
+        return nonzero
+    if statistic == "running":
+        return max(3 * n, nonzero + 4 * len({abs(d) for d in deviations if d}))
+    direct = 0 if exact_squares else nonzero
+    if statistic in {"welford", "shifted"}:
+        after = n - next((i for i, v in enumerate(x) if v), 0)
+        return max(direct, min(n, 4 * (after + 16)))
+    return direct
+
+
+def allowance(row, gain, bias, eps, *, centred, statistic, tiny):
     """v, t, A_n and A of each element of a row, as mpmath numbers.
 
     Parameters
@@ -60,36 +74,43 @@ def allowance(row, gain, bias, eps, *, centred, welford, tiny):
     n = len(x)
     mean = sum(x, Fraction(0)) / n if centred else Fraction(0)
     deviations = [v - mean for v in x]
-    welford = welford and centred
+    if centred != (statistic in {"welford", "shifted"}):
+        statistic = "direct"
+    welford, shifted = statistic in {"welford", "shifted"}, statistic == "shifted"
+    addends = statistic in {"scaled", "running"}
     exact_mean = exact_in_float32(x) and float32(mean)
     squares = [d * d for d in deviations]
     exact_squares = exact_in_float32(squares) and (exact_mean or not centred)
-    after = n - next((i for i, v in enumerate(x) if v), 0)
-    k = (
-        min(n, 4 * (after + 16))
-        if welford
-        else 0
-        if exact_squares
-        else sum(d != 0 for d in deviations)
-    )
+    k = rounded(statistic, x, deviations, exact_squares)
     ms = to_mp(sum(squares, Fraction(0)) / n)
     radicand = ms + mpmath.mpf(eps)
     r = 1 / mpmath.sqrt(radicand)
     tiny = mpmath.mpf(tiny)
+    size = to_mp(sum(map(abs, x), Fraction(0)) / n)
+    top = to_mp(max(map(abs, x)))
     e = mpmath.mpf(0)
     if centred and (welford or not exact_mean):
-        e = gamma(n + 3) * to_mp(sum(map(abs, x), Fraction(0)) / n)
+        e = gamma(n + 3) * (size + (top if shifted else 0))
+    if welford:
+        # Addends divided by n first.
+        e += n * tiny
     if centred and tiny == mpmath.mpf(2) ** -126:
         # Flushed: x, partial sums, the mean and x in x − m.
         e += 4 * tiny
-    delta = gamma(mpmath.mpf(k) / 2 + 12) + tiny / radicand + e**2 / (2 * radicand)
+    own = 12 if statistic == "direct" else 18
+    delta = gamma(mpmath.mpf(k) / 2 + own) + tiny / radicand + e**2 / (2 * radicand)
     if welford:
         delta += n * UNIT * abs(to_mp(mean)) * mpmath.sqrt(ms) / (2 * radicand)
+    if shifted:
+        delta += 2 * UNIT * top * mpmath.sqrt(ms) / radicand
+    if addends:
+        delta += 2 * n * (1 + size) * tiny / radicand
+    lost = (1 + r + (mpmath.sqrt(n) if addends else 0)) * tiny
     found = []
     for i, d in enumerate(deviations):
         v = to_mp(d) * r
         g, b = mpmath.mpf(gain[i]), mpmath.mpf(0 if bias is None else bias[i])
-        normalised = abs(v) * delta + e * r + (1 + r) * tiny
+        normalised = abs(v) * delta + e * r + lost
         output = abs(g) * normalised + 2 * UNIT * (abs(v * g) + abs(b)) + (abs(g) + 1) * tiny
         if 0 < abs(r * g) < mpmath.mpf(2) ** -126 * (1 + mpmath.mpf(2) ** -16):
             # A gain folded into r is a subnormal number, and is multiplied by x and by m.

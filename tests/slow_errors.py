@@ -72,11 +72,11 @@ class SlowTruth:
         self.exact = exact
         self.inputs = SimpleNamespace(groups=Groups.of_rows((1, len(exact))))
         high = [float(t) for t in exact]
-        low = [float(t - Fraction(h)) if math.isfinite(h) else 0.0
-               for t, h in zip(exact, high, strict=True)]  # fmt: skip
-        self.value, self.low = np.array([high]), np.array([low])
-        # Without a bound worth the name, the low part must be used.
-        self.radius = np.where(self.low == 0, 0.0, INF)
+        rest = [float((t - Fraction(h)) / Fraction(math.ulp(h))) if math.isfinite(h) else 0.0
+                for t, h in zip(exact, high, strict=True)]  # fmt: skip
+        self.value, self.rest = np.array([high]), np.array([rest])
+        # Without a bound worth the name, the rest must be used.
+        self.radius = np.where(self.rest == 0, 0.0, INF)
 
     def round(self, format, overflow):
         """The slow rounding of each."""

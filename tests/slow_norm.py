@@ -2,7 +2,8 @@
 """A plan run on one row with rational numbers: every operation exact, then rounded slowly.
 
 Written from the meaning of the switches and from nothing in `precision_lab`. Sums are in turn, as
-NumPy's are for fewer than eight addends. It knows no infinities: give it rows that do not overflow.
+NumPy's are for fewer than eight addends. It knows no infinities: give it rows that do not overflow;
+and where subnormals are flushed, no steps in other formats whose subnormals float32 steps get.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ def rounded(name: str, exact: Fraction, mode: str = "nearest_even") -> Fraction:
     return Fraction(grid(name).round(exact, mode))
 
 
+def flushed(exact: Fraction) -> Fraction:
+    """A rational number rounded to float32's 24 bits; below its normal range it is 0."""
+    lift = 2**100 if abs(exact) < Fraction(1, 2**90) else 1
+    value = Fraction(float32_round(exact * lift)) / lift
+    return value if abs(value) >= Fraction(1, 2**126) else Fraction(0)
+
+
 def slow_norm(switches, x, g, b, eps, *, layer, x_format=None):
     """One row of a norm as the switches say, as rational numbers.
 
@@ -38,7 +46,11 @@ def slow_norm(switches, x, g, b, eps, *, layer, x_format=None):
     n = len(x)
 
     def to(kind, exact):
+        if kind == "exact":
+            return exact
         mode = s["output_rounding"] if kind == "output" else "nearest_even"
+        if s["underflow"] == "flush_to_zero" and s[f"{kind}_format"] == "float32":
+            return flushed(exact)
         return rounded(s[f"{kind}_format"], exact, mode)
 
     def total(values):
@@ -143,7 +155,10 @@ def slow_norm(switches, x, g, b, eps, *, layer, x_format=None):
         bias = None if b is None else Fraction(b[i])
         if bias is None and s["absent_bias"] == "zero":
             bias = Fraction(0)
-        stage = "output" if early else "compute"
+        stage = "compute" if s["cast"] == "late" else "output"
+        if bias is not None and s["underflow"] == "flush_to_zero":
+            # An operand of a step in float32, which no step has made.
+            bias = flushed(bias) if s[f"{stage}_format"] == "float32" else bias
         factor = r
         if apply in ("folded_gain", "folded_shift") and gain is not None:
             factor, gain = to("compute", r * gain), None
@@ -164,6 +179,9 @@ def slow_norm(switches, x, g, b, eps, *, layer, x_format=None):
             is_product, bias = False, None
         if early:
             product, is_product, kind = to("output", to("compute", product)), False, "output"
+        elif s["cast"] == "input":
+            value = rounded(x_format, to("compute", product))
+            product, is_product, kind = value, False, "exact"
         affine = [("gain", gain), ("bias", bias)]
         if s["bias"] == "before_gain":
             affine.reverse()

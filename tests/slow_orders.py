@@ -42,15 +42,15 @@ def slow_mlas(row):
     return total
 
 
-def slow_mlas_squares(row):
-    """The same of squares, which only the first four of the last few round on their own."""
+def slow_mlas_squares(row, *, half=False):
+    """The same of squares, none rounded on its own but the first four of a float32 row's rest."""
     whole = len(row) // 8 * 8
     lanes = [ZERO] * 8
     for k, value in enumerate(row[:whole]):
         lanes[k % 8] = fused(value, value, lanes[k % 8])
     total, left = butterfly(lanes), row[whole:]
     for k, value in enumerate(left):
-        rounds = k < 4 <= len(left)
+        rounds = k < 4 <= len(left) and not half
         total = total + value * value if rounds else fused(value, value, total)
     return total
 

@@ -108,9 +108,9 @@ def merged(a, b):
     count = a[0] + b[0]
     if count == 0:
         return a
-    share, d = np.float32(b[0]) / np.float32(count), b[1] - a[1]
-    weighed = d * (share * np.float32(a[0]))
-    return count, a[1] + share * d, fused(weighed, d, a[2] + b[2])
+    d = b[1] - a[1]
+    step, counted_d = np.float32(b[0]) / np.float32(count) * d, d * np.float32(a[0])
+    return count, a[1] + step, fused(counted_d, step, a[2] + b[2])
 
 
 def merged_last(a, b):

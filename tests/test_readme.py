@@ -168,3 +168,21 @@ def test_the_analyses_named_exist():
 
     text = README.read_text(encoding="utf-8")
     assert [name for name in analyses() if f"`{name}`" not in text] == []
+
+
+def test_a_faulty_kernel_fails_as_shown(ran, tmp_path):
+    """With the other mask, which the text names, the verdict is the one shown."""
+    good = next(block for block in blocks("python") if block.startswith("# blocked.py"))
+    assert "columns < n" in good
+    assert "`columns <= n`" in README.read_text(encoding="utf-8")
+    assert ran
+    path = tmp_path / "bad.py"
+    path.write_text(good.replace("columns < n", "columns <= n"), encoding="utf-8")
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        code = cli.run(["validate", f"{path}:rms_norm"])
+    assert code == 1
+    (expected,) = (block for block in blocks("text") if block.startswith("rms_norm is not a sound"))
+    *starts, end = expected.split("…\n")
+    assert end == ""
+    assert out.getvalue().startswith(starts[0])
+    assert all(part in out.getvalue() for part in starts)

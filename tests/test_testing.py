@@ -96,7 +96,7 @@ def test_options_go_to_the_verdict():
     with pytest.raises(InputError, match="unknown format"):
         assert_norm(good, format="bfloat61")
     with pytest.raises(InputError, match="framework"):
-        assert_norm(good, framework="jax")
+        assert_norm(good, framework="jxa")
     assert assert_norm(good, hidden=[8], require=["deterministic"]).passed
 
 

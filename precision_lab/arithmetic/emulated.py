@@ -90,6 +90,12 @@ class Emulated:
         return usual and self.format == formats["float32"]
 
     @cached_property
+    def _has_singles(self) -> bool:
+        """Whether they are, but for results that may be subnormal."""
+        usual = (self.mode, self.overflow) == ("nearest_even", "ieee")
+        return usual and self.format in (formats["float32"], formats["float32"].flushed)
+
+    @cached_property
     def container(self) -> np.dtype[Any]:
         """The type of the arrays that come out."""
         within = self.format.precision == 24 and self.format.bounded
@@ -101,7 +107,7 @@ class Emulated:
         return (
             format.precision >= other.precision
             and format.emax >= other.emax
-            and format.quantum_exponent <= other.quantum_exponent
+            and format.smallest <= other.smallest
         )
 
     def widened(self, target: Format) -> Emulated:
@@ -119,6 +125,10 @@ class Emulated:
             )
         return widened
 
+    def in_format(self, target: Format) -> Emulated:
+        """This arithmetic in another format."""
+        return dataclasses.replace(self, format=target)
+
     def cast(self, values: ArrayLike) -> Values:
         """The values rounded to the format."""
         array = np.asarray(values)
@@ -127,6 +137,13 @@ class Emulated:
         if array.dtype != SINGLE:
             array = array.astype(DOUBLE, copy=False)
         return self._rounded(array)
+
+    def operand(self, values: Values) -> Values:
+        """Values as hardware takes them that flushes: a format without subnormals has none."""
+        if self.format.subnormals:
+            return values
+        small = np.abs(values) < self.format.tiny
+        return np.where(small, np.copysign(values.dtype.type(0), values), values)
 
     def add(self, a: Values, b: Values) -> Values:
         """a + b."""
@@ -182,8 +199,10 @@ class Emulated:
     ) -> Values:
         """One operation: the hardware's where it is this arithmetic's, else exact and rounded."""
         with np.errstate(all="ignore"):
-            if hardware and self.single and all(each.dtype == SINGLE for each in operands):
-                return np.asarray(hardware(*operands))
+            if hardware and self._has_singles and all(each.dtype == SINGLE for each in operands):
+                result = np.asarray(hardware(*operands))
+                if self.single or not (np.abs(result) <= self.format.tiny).any():
+                    return result
             doubles = [np.asarray(each, DOUBLE) for each in operands]
             if hardware and self.double:
                 return np.asarray(hardware(*doubles))

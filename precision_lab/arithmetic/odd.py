@@ -97,20 +97,20 @@ def fma_to_odd(a: Floats, b: Floats, c: Floats) -> Floats:
     if plain_product(a, b, product):
         return sum_to_odd(product, c)
     high, low, rare = _fma_parts(a, b, c)
-    result = to_odd(*two_sum(high, low))
+    result = np.asarray(to_odd(*two_sum(high, low)))
     return _decided(rare, result, (a, b, c), fraction_to_odd)
 
 
 def nearest_fma(a: Floats, b: Floats, c: Floats) -> Floats:
     """a · b + c rounded to float64 once, to nearest-even."""
     high, low, rare = _fma_parts(a, b, c)
-    return _decided(rare, high + low, (a, b, c), _fraction_to_nearest)
+    return _decided(rare, np.asarray(high + low), (a, b, c), _fraction_to_nearest)
 
 
 def nearest_reciprocal_root(a: Floats) -> Floats:
     """1/√a rounded to float64 once, to nearest-even: decided by integers, one at a time."""
-    result = 1.0 / np.sqrt(a)
-    for index in zip(*np.nonzero((a > 0) & np.isfinite(a)), strict=True):
+    result = np.asarray(1.0 / np.sqrt(a))
+    for index in map(tuple, np.argwhere((a > 0) & np.isfinite(a))):
         numerator, denominator = float(a[index]).as_integer_ratio()
         # 1/√(N/D) = √(D/N); with a factor 2^(2s) the root has 60 bits or more before the point.
         s = max(0, 61 + (numerator.bit_length() - denominator.bit_length()) // 2)
@@ -183,13 +183,17 @@ def _fma_parts(a: Floats, b: Floats, c: Floats) -> tuple[Floats, Floats, Mask]:
     high, middle = two_sum(product, upper)
     low = to_odd(*two_sum(lower, middle))
     plain = np.isfinite(low) & (product != 0)
+    # Beside an infinity a finite product is nothing, past float64's range too.
+    beside = np.isinf(c) & np.isfinite(a) & np.isfinite(b)
+    total = np.where(beside, c, product + c)
     far = np.zeros(plain.shape, bool)
     for part in (a, b, c, product):
         magnitude = np.abs(part)
         far |= ((magnitude < 2.0**-FAR) & (magnitude > 0)) | (magnitude > 2.0**FAR)
-    far |= (product == 0) & (a != 0) & (b != 0)
-    far &= np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    return np.where(plain, high, product + c), np.where(plain, low, 0.0), far
+    far |= product == 0
+    # A factor of zero leaves c, or a zero whose sign the sum above has.
+    far &= (a != 0) & (b != 0) & np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    return np.where(plain, high, total), np.where(plain, low, -0.0), far
 
 
 def _decided(
@@ -200,7 +204,7 @@ def _decided(
 ) -> Floats:
     """The result, with a · b + c from rational numbers where asked."""
     parts = [np.broadcast_to(part, where.shape) for part in operands]
-    for index in zip(*np.nonzero(where), strict=True):
+    for index in map(tuple, np.argwhere(where)):
         x, y, z = (Fraction(float(part[index])) for part in parts)
         result[index] = rounded(x * y + z)
     return result

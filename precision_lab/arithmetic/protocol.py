@@ -65,6 +65,10 @@ class Adder(Protocol):
         """The same arithmetic in a format that holds this one's values."""
         ...
 
+    def in_format(self, target: Format, /) -> Adder:
+        """The same arithmetic in another format."""
+        ...
+
 
 class Fusing(Adder, Protocol):
     """What an order asks of an arithmetic to compute moments."""

@@ -34,8 +34,8 @@ runs in a process of its own. Exit code 0 whether they differ or not."""
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="[B]", required=False)
 @add_options(*CLAIMS, *CALLS)
-@click.option("--framework", multiple=True, help="numpy or torch; twice, where they differ.")
-@click.option("--device", multiple=True, help="cpu or cuda, of torch; twice, where they differ.")
+@click.option("--framework", multiple=True, help="numpy, torch or jax; twice, where they differ.")
+@click.option("--device", multiple=True, help="cpu or cuda (torch, jax); twice, where they differ.")
 @TIME_LIMIT
 @as_json
 def command(first: str, second: str | None, *, as_json: bool, **options: Any) -> None:

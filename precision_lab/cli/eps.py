@@ -22,9 +22,10 @@ HELP = """\
 Say which eps is safe for MODEL in the format and the plan that it will run in, and why.
 
 MODEL is a Hugging Face config (a .json file or its folder; gains in safetensors beside it are
-used), a capture (.safetensors, or smollm2 and minilm, which come with the package), the name of a
-known model (--list), or a torch module: path/to/file.py:name, package.module:name, which may be a
-function that makes it.
+used), a config of diffusers, timm, TensorRT-LLM or a PEFT adapter, Meta's params.json, a GGUF file
+or an ONNX model with their gains, a capture (.safetensors, or smollm2 and minilm, which come with
+the package), the name of a known model (--list), or a torch module: path/to/file.py:name,
+package.module:name, which may be a function that makes it.
 
 With a second MODEL, or an eps, say whether a port kept the eps of the first, and its gains where
 both have weights, and what a wrong one costs.

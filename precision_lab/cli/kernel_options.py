@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KERNEL = """\
 KERNEL is path/to/file.py:function or package.module:function, called as
 f(x, weight, bias, eps) -> y; path/to/model.onnx; or the name of a plan."""
-EPS = click.option("--eps", multiple=True, help="One or more; 1e-6 and 1e-5 by default.")
+EPS = click.option("--eps", multiple=True, help="One or more; 1e-6, 1e-5 and 1e-12 by default.")
 OVERFLOW = click.option("--overflow", default="ieee", show_default=True, help="ieee or saturate.")
 TIME_LIMIT = click.option(
     "--time-limit",
@@ -52,8 +52,8 @@ CALLS = (
     ),
 )
 MACHINE = (
-    click.option("--framework", default="numpy", show_default=True, help="numpy or torch."),
-    click.option("--device", default="cpu", show_default=True, help="cpu or cuda, of torch."),
+    click.option("--framework", default="numpy", show_default=True, help="numpy, torch or jax."),
+    click.option("--device", default="cpu", show_default=True, help="cpu or cuda (torch, jax)."),
     TIME_LIMIT,
 )
 

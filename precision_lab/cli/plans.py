@@ -14,7 +14,16 @@ from precision_lab.cli import plans_diff
 from precision_lab.cli.meanings import meanings
 from precision_lab.cli.output import as_json, fields, print_json, print_pairs, print_table
 from precision_lab.exceptions import InputError
-from precision_lab.plan import CHOICES, DEFINITION, FORMAT_SWITCHES, SWITCHES, Plan, plans
+from precision_lab.plan import (
+    CHOICES,
+    DEFINITION,
+    EPS_RULES,
+    FORMAT_SWITCHES,
+    OPEN_FORMATS,
+    SWITCHES,
+    Plan,
+    plans,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +31,9 @@ if TYPE_CHECKING:
 WIDTH = 100
 LEGEND = (
     ("cast", "late: gain and bias in float32, then the cast; early: the cast, then the gain;"),
+    ("", "input: early, to x's format, where a wider weight makes a wider output;"),
     ("", "low: every operation in the input's own format"),
+    ("eps", "the default; input: the machine epsilon of x's format, 2^-7 in bfloat16"),
     ("verified", "yes: every output bit compared with the implementation's, or the share is told;"),
     ("", "no: written from its source alone, never run beside it; -: nobody's, a definition"),
 )
@@ -125,7 +136,7 @@ def show_plans(chosen: Sequence[Plan]) -> None:
             **fields(plan, "summary source version"),
             "verified": plan.verified or "no: written from its source alone, never run beside it",
             "assumed": ", ".join(plan.assumed),
-            "eps": f"{plan.eps_default:g}",
+            "eps": eps_meaning(plan.eps_default),
         }
         shown = {name: text for name, text in texts.items() if text}
         margin = max(map(len, shown)) + 2
@@ -163,8 +174,15 @@ def verified_word(plan: Plan) -> str:
     return "yes" if plan.verified else "no"
 
 
-def eps_text(eps: float) -> str:
-    """An eps in a few characters: powers of two as such."""
+def eps_meaning(eps: float | str) -> str:
+    """A default eps, or what its rule says."""
+    return EPS_RULES[eps].meaning if isinstance(eps, str) else f"{eps:g}"
+
+
+def eps_text(eps: float | str) -> str:
+    """A default eps in a word: powers of two as such, of a rule what it takes."""
+    if isinstance(eps, str):
+        return eps.partition("_")[0]
     significand, exponent = math.frexp(eps)
     return f"2^{exponent - 1}" if significand == 0.5 else f"{eps:g}"
 
@@ -181,7 +199,7 @@ def describe_switches() -> list[dict[str, object]]:
     meaning = meanings(Plan)
     values: dict[str, list[str]] = {
         **{switch: list(values) for switch, values in CHOICES.items()},
-        **{switch: ["input", "a name of a format"] for switch in FORMAT_SWITCHES},
+        **{switch: [*OPEN_FORMATS[switch], "a name of a format"] for switch in FORMAT_SWITCHES},
         "order": ["a name of an order"],
     }
     return [

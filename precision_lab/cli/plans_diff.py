@@ -165,9 +165,10 @@ def conclusion(comparison: PlanDifferences) -> list[tuple[str, str]]:
         count += f" once both are rounded to {comparison.narrower.name}"
     where = f"normal rows, random gain, {norm.name}, {comparison.format.name}"
     lines.append(("share", f"{count}: {where}"))
-    if one.eps_default != other.eps_default:
-        defaults = f"{one.eps_default:g} and {other.eps_default:g}"
-        lines.append(("eps", f"defaults: {defaults}; here both get the same"))
+    defaults = [plan.default_eps(comparison.format) for plan in (one, other)]
+    if len(set(defaults)) > 1:
+        texts = " and ".join(f"{default:g}" for default in defaults)
+        lines.append(("eps", f"defaults: {texts}; here both get the same"))
     return lines
 
 
@@ -193,7 +194,7 @@ def describe(comparison: PlanDifferences) -> dict[str, Any]:
         },
         "output_formats": [target.name for target in comparison.output_formats],
         **fields(comparison, "differing differing_rounded outputs"),
-        "eps_defaults": [plan.eps_default for plan in comparison.plans],
+        "eps_defaults": [plan.default_eps(comparison.format) for plan in comparison.plans],
     }
 
 

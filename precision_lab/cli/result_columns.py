@@ -18,7 +18,7 @@ INPUTS = {
 KERNELS = {
     "kind": "plan, or kernel where one computed in the place of a plan.",
     "kernel": "Where the kernel came from, and the start of the digest of its code.",
-    "framework": "Whose arrays it takes: numpy, or torch with its version.",
+    "framework": "Whose arrays it takes: numpy, or torch or jax with its version.",
     "device": "Where it ran.",
 }
 SIZES = {

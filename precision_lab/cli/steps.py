@@ -90,7 +90,7 @@ def command(
     changed = plans[plan].replace(**rows.assignments(switches))
     format = formats[options["format"]]
     gain_format = formats[options["weight_format"]] if options["weight_format"] else format
-    row = make_row(format, gain_format, changed.eps_default, options)
+    row = make_row(format, gain_format, changed.default_eps(format), options)
     assert row.eps is not None  # noqa: S101 - every way of making a row sets it
     inputs: dict[str, tuple[Vector | None, Format]] = {
         "x": (row.x, format), "weight": (row.weight, gain_format), "bias": (row.bias, gain_format)

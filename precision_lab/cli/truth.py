@@ -7,7 +7,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from precision_lab.cli import numbers
 from precision_lab.cli.arguments import NumberCommand
@@ -102,17 +101,27 @@ def read_file(path: str) -> str:
 
 def exact_texts(result: Truth) -> list[str]:
     """The exact values: thirty digits, or what IEEE arithmetic has where there is no number."""
+    pairs = list(zip(result.value.tolist(), result.radius.tolist(), strict=True))
+    if len(pairs) > LONGEST:
+        return [_enclosed(value, radius) for value, radius in pairs]
+    return [_digits(result, place, value) for place, (value, _) in enumerate(pairs)]
+
+
+def _digits(result: Truth, place: int, value: float) -> str:
     from precision_lab.norm import decimal
 
-    if result.inputs.x.shape[1] > LONGEST:
-        pairs = zip(result.value, result.radius, strict=True)
-        return [f"{value:.17g} ± {radius:.1g}" for value, radius in pairs]
-    if not np.isfinite(result.inputs.x.astype(np.float64)).all():
-        return [str(value) for value in result.value.tolist()]
-    return [
-        decimal(result.inputs, 0, place, DIGITS) if math.isfinite(value) else str(value)
-        for place, value in enumerate(result.value.tolist())
-    ]
+    try:
+        return decimal(result.inputs, 0, place, DIGITS)
+    except InputError:
+        return str(value)
+
+
+def _enclosed(value: float, radius: float) -> str:
+    """A value and its radius; what is an infinity by IEEE's rules has none."""
+    if math.isfinite(value):
+        return f"{value:.17g} ± {radius:.1g}"
+    past = f"{'<' if value < 0 else '>'} {math.copysign(formats['float64'].largest, value)!r}"
+    return past if radius else str(value)
 
 
 def describe_rounding(result: Truth, name: str, overflow: str) -> dict[str, Any]:

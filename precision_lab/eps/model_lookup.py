@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.eps.listed_parts import group_listed
 from precision_lab.eps.model_parts import PartGroup, group_parts
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.inputs import (
@@ -27,6 +28,7 @@ from precision_lab.models import (
     ModelConfig,
     NormPart,
     Unjudged,
+    base_of_adapter,
     has_known_suffix,
     known_models,
     read_gains,
@@ -217,12 +219,27 @@ def _from_name(name: str, norm: Norm | str | None) -> ModelNorms:
     if there or has_known_suffix(name) or path.suffix.lower() in (".json", ".safetensors") or (
         name.endswith(os.sep)
     ):  # fmt: skip
+        base = base_of_adapter(path)
+        if base is not None:
+            return _from_base(path, base, norm)
         return _from_config(_read_config(path, norm))
     if name in captures:
         return from_capture(captures[name].load())
     if name in known_models:
         return _from_known(known_models[name])
     raise unknown("model", name[:80], [*known_models, *captures])
+
+
+def _from_base(path: Path, base: str, norm: Norm | str | None) -> ModelNorms:
+    """What an adapter's base model says of its norms."""
+    if not os.path.exists(base) and base not in known_models:  # noqa: PTH110 - as above
+        raise InputError(
+            f"{path} is an adapter of {base[:80]!r}, which is neither a known model (--list) nor a "
+            "path here: give that model's config.json"
+        )
+    note = f"{path.name} is an adapter: the norms are those of {base[:80]}"
+    found = _from_name(base, norm)
+    return dataclasses.replace(found, notes=(*found.notes, note))
 
 
 def _read_config(path: Path, norm: Norm | str | None) -> ModelConfig:
@@ -250,7 +267,7 @@ def _from_config(config: ModelConfig) -> ModelNorms:
                   if name and name in known_models), None)  # fmt: skip
     gains = read_gains(config.path.parent) if config.gains is None else config.gains
     lengths = {len(weight) for weight, _ in gains.values()}
-    if lengths and config.hidden_size not in lengths:
+    if config.gains is None and lengths and config.hidden_size not in lengths:
         name, (weight, _) = next(iter(gains.items()))
         raise InputError(
             f"{config.path} has norms of {config.hidden_size}, and no gain beside it is of that "
@@ -268,7 +285,10 @@ def _from_config(config: ModelConfig) -> ModelNorms:
     )  # fmt: skip
     if not config.parts:
         return main
-    groups, unjudged = group_parts(config.parts, gains)
+    if config.gains is None:
+        groups, unjudged = group_parts(config.parts, gains)
+    else:
+        groups, unjudged = group_listed(config.parts, gains), []
     rest = [_group(config, each) for each in groups[1:]]
     return dataclasses.replace(
         main, **_group_facts(groups[0]), unjudged=(*config.unjudged, *unjudged),
@@ -281,7 +301,8 @@ def _group_facts(group: PartGroup) -> dict[str, Any]:
     (label, hidden), *others = group.sizes.items()
     return {
         "hidden_size": hidden, "other_sizes": dict(others), "label": label, "places": group.places,
-        "layers": {name: (None, *both) for name, both in group.gains.items()},
+        "layers": {name: (None, *both) for name, both in group.gains.items()}
+        | {name: (width, None, None) for name, width in group.bare.items()},
         "parts": tuple(group.parts),
     }  # fmt: skip
 

@@ -40,12 +40,15 @@ class PartGroup:
         The widths of its layers by name, and what enters each.
     gains
         The parameters that are known, by the norm's name.
+    bare
+        Widths of norms that have none where others of the group have, by the norm's name.
     """
 
     parts: list[NormPart] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     gains: dict[str, tuple[NDArray[Any], NDArray[Any] | None]] = field(default_factory=dict)
+    bare: dict[str, int] = field(default_factory=dict)
 
 
 def group_parts(parts: Sequence[NormPart], gains: Gains) -> tuple[list[PartGroup], list[Unjudged]]:
@@ -74,7 +77,7 @@ def group_parts(parts: Sequence[NormPart], gains: Gains) -> tuple[list[PartGroup
         numbers[number] = group
     first = parts[0].part
     for group in groups.values():
-        _name_layers(group, first)
+        name_layers(group, first)
     for name, owner in owners.items():
         group = numbers[owner]
         group.gains[name] = gains[name]
@@ -82,7 +85,7 @@ def group_parts(parts: Sequence[NormPart], gains: Gains) -> tuple[list[PartGroup
     return [*groups.values()], unjudged
 
 
-def _name_layers(group: PartGroup, first: str) -> None:
+def name_layers(group: PartGroup, first: str) -> None:
     """One layer for each width and place: a norm's eps is judged on rows, not on copies of it."""
     taken: set[tuple[int, str]] = set()
     for part in sorted(group.parts, key=lambda each: each.place == "embedding"):

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from precision_lab.files.gguf import GgufFile, read_gguf
 from precision_lab.files.numbers import number, refuse_vanishing
-from precision_lab.files.reading import check_path, prefix_path, read_object, read_start
+from precision_lab.files.reading import (
+    check_path,
+    prefix_path,
+    read_bytes,
+    read_object,
+    read_start,
+)
 from precision_lab.files.safetensors import (
     DTYPES,
     FILE_LIMIT,
@@ -27,6 +33,7 @@ __all__ = [
     "check_path",
     "number",
     "prefix_path",
+    "read_bytes",
     "read_chosen",
     "read_gguf",
     "read_object",

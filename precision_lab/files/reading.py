@@ -49,6 +49,21 @@ def prefix_path(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
 
 
+def read_bytes(path: str | Path, *, limit: int) -> bytes:
+    """The whole of a file of at most `limit` bytes.
+
+    Raises
+    ------
+    InputError
+        If it is missing, cannot be read, is no regular file or is larger.
+    """
+    path = Path(path)
+    with open_regular(path) as (file, size):
+        if size > limit:
+            raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
+        return file.read(limit)
+
+
 def read_start(path: str | Path, count: int = 512) -> bytes:
     """The first bytes of a file, by which its kind is told.
 
@@ -72,10 +87,7 @@ def read_object(path: str | Path, *, limit: int) -> dict[str, Any]:
         that float64 makes 0.
     """
     path = Path(path)
-    with open_regular(path) as (file, size):
-        if size > limit:
-            raise InputError(f"{path} holds {size} bytes, more than the limit of {limit}")
-        content = file.read(limit)
+    content = read_bytes(path, limit=limit)
     with prefix_path(path):
         try:
             parsed = json.loads(

@@ -11,11 +11,12 @@ import itertools
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from precision_lab.arithmetic.orders import orders
 from precision_lab.exceptions import InputError
 from precision_lab.plan import CHOICES, FORMAT_SWITCHES, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from precision_lab.norm import Norm
 
@@ -47,6 +48,9 @@ FORMAT_NAMES = ("compute_format", "square_format", "sum_format", "reciprocal_for
 ORDERS = ("pairwise", "sequential", "torch-cascade", "lanes:32x1", "blocked:16", "kahan")
 """Told apart in float32 outputs alone, and in sums of a narrow format."""
 
+LOW_ORDERS = tuple(dict.fromkeys([*ORDERS, *orders]))
+"""Of sums in a narrow format, in which each order shows."""
+
 DEFAULTS = Plan(name="textbook").switches
 GAINS = CHOICES["gain"]
 PLACES = CHOICES["eps_place"]
@@ -62,8 +66,18 @@ def functions(norm: Norm) -> Iterator[Switches]:
         yield {**DEFAULTS, "statistic": kind, "divisor": divisor, "eps_place": place}
 
 
-def statistics(norm: Norm, *, narrow: bool) -> Iterator[Switches]:
-    """The switches of the statistic; `narrow` says that outputs are narrower than float32."""
+def statistics(norm: Norm, *, narrow: bool, low: str = "float32") -> Iterator[Switches]:
+    """The switches of the statistic.
+
+    Parameters
+    ----------
+    norm
+        What is computed.
+    narrow
+        Whether outputs are narrower than float32.
+    low
+        Name of the inputs' format, in which a sum may be accumulated.
+    """
     kinds = CENTRED if norm.centred else UNCENTRED
     divisors = ("n", "n-1") if narrow else ("n", "n-1", "reciprocal_n")
     for formats, kind, divisor, prescale in itertools.product(
@@ -76,13 +90,24 @@ def statistics(norm: Norm, *, narrow: bool) -> Iterator[Switches]:
             continue
         if norm.centred and prescale == "constant":
             continue
-        orders = ORDERS if not narrow else ORDERS[:2] if LOW in formats else ORDERS[:1]
-        for order in orders[: 1 if prescale != "none" else None]:
+        for order in _orders(formats, low, narrow=narrow)[: 1 if prescale != "none" else None]:
             names = dict(zip(FORMAT_NAMES, formats, strict=True))
             yield {
                 **names, "statistic": kind, "divisor": divisor, "prescale": prescale,
                 "order": order,
             }  # fmt: skip
+
+
+def _orders(formats: Sequence[str], low: str, *, narrow: bool) -> tuple[str, ...]:
+    """The orders of a sum that outputs can tell apart."""
+    _, _, sums, _ = formats
+    if not narrow:
+        return ORDERS
+    if sums == LOW:
+        return LOW_ORDERS
+    if sums == SINGLE and low != SINGLE:
+        return ORDERS[0], f"accumulator:{low}"
+    return ORDERS[:1]
 
 
 def roots(*, narrow: bool) -> list[Switches]:
@@ -121,8 +146,11 @@ def steps_from(plan: Plan) -> Iterator[tuple[str, str]]:
     values: dict[str, tuple[str, ...]] = {
         **CHOICES,
         **dict.fromkeys(FORMAT_SWITCHES, (SINGLE, LOW, DOUBLE, "float16")),
-        "order": ORDERS,
+        "order": LOW_ORDERS if plan.sum_format == LOW else ORDERS,
+        "cast": ("early", "late"),
         "output_format": (),
+        # Questions hold no numbers that could tell whether subnormals are flushed.
+        "underflow": (),
     }
     for switch, known in values.items():
         yield from ((switch, value) for value in known if value != plan.switches[switch])

@@ -161,7 +161,7 @@ class CounterexampleSearch:
         """The plans' defaults first, then others that show where eps goes."""
         # In a format without NaN 0/0 has no output.
         more = [1e-8, 0.0, 2.0**-6] if self.format.nan else [2.0**-6]
-        return list(dict.fromkeys([*(plan.eps_default for plan in self.plans), *more]))
+        return list(dict.fromkeys([*(plan.default_eps(self.format) for plan in self.plans), *more]))
 
     def _long(self, lengths: Iterable[int]) -> Iterator[RowInputs]:
         """Random rows with and without gain and bias, as they are and far from 0."""

@@ -65,11 +65,7 @@ def faults(
         phrases += _phrases(plan, "statistic")
     for switch in ("eps_place", "divisor"):
         phrases += _phrases(plan, switch)
-    for switch, phrase in NARROW.items():
-        format_name = plan.switches[switch]
-        name = format if format_name == "input" else format_name
-        if formats[name].precision < formats["float32"].precision:
-            phrases.append(phrase.format(name))
+    phrases += _low_steps(plan, format)
     if plan.gain not in ("ignored", "one_plus" if weight_offset == 1 else "plain"):
         pair = ("1 + g", "g") if plan.gain == "one_plus" else ("g", "1 + g")
         phrases.append("{} is multiplied, not {}".format(*pair))
@@ -78,6 +74,19 @@ def faults(
     for switch in ("gain", "bias", "output_rounding"):
         phrases += _phrases(plan, switch)
     return phrases
+
+
+def _low_steps(plan: Plan, format: str) -> list[str]:
+    """Steps in formats narrower than float32."""
+    steps = {phrase: plan.switches[switch] for switch, phrase in NARROW.items()}
+    kind, _, name = plan.order.partition(":")
+    if kind == "accumulator":
+        steps["sums are accumulated in {}"] = name
+    names = {phrase: format if name == "input" else name for phrase, name in steps.items()}
+    single = formats["float32"].precision
+    return [
+        phrase.format(name) for phrase, name in names.items() if formats[name].precision < single
+    ]
 
 
 def eps_faults(configured: Sequence[float], effective: Sequence[float]) -> list[str]:

@@ -184,7 +184,7 @@ def differences(
         x=inputs_format.round(make_inputs("normal", rows=ROWS, hidden=HIDDEN, seed=SEED)),
         weight=search.round_vector(make_gain("random", hidden=HIDDEN, seed=SEED)),
         bias=None,
-        eps=pair[0].eps_default,
+        eps=pair[0].default_eps(inputs_format),
     )
     tried, outputs = search.tried, search.outputs(standard)
     differ = bits_differ(*outputs)
@@ -219,7 +219,7 @@ def _changes(one: dict[str, Any], other: dict[str, Any]) -> dict[str, tuple[Any,
 
 
 def _output(plan: Plan, format: Format) -> Format:
-    return plan.formats_for(format, format).step_formats()["output"]
+    return formats[plan.formats_for(format, format).output_format]
 
 
 def _norm_of(pair: tuple[Plan, Plan], norm: Norm | str | None) -> Norm:
@@ -292,7 +292,7 @@ def _example(search: CounterexampleSearch, rows: RowInputs, *, one_function: boo
             eps=rows.eps,
             weight_offset=float(plan.gain == "one_plus"),
         )
-        right = exact.round(plan.step_formats()["output"])
+        right = exact.round(formats[plan.output_format])
         rounded.append(float(right.astype(np.float64)[element]))
         values.append(float(exact.value[element]))
     return Example(

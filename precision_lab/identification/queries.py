@@ -90,6 +90,7 @@ def make_queries(
     eps: Sequence[float] = EPS,
     weight_offset: float = 0.0,
     biased: bool = True,
+    weighted: bool = True,
     seed: int = 0,
 ) -> Iterator[Inputs]:
     """The inputs of the calls, in order.
@@ -107,6 +108,8 @@ def make_queries(
         The values given.
     biased
         Whether a LayerNorm is given a bias.
+    weighted
+        Whether a weight is given.
     seed
         Of the inputs.
     """
@@ -124,7 +127,7 @@ def make_queries(
             yield check(
                 norm,
                 format.cast(np.clip(x, -limit, limit)),
-                weight_format.cast(gain),
+                weight_format.cast(gain) if weighted else None,
                 None if bias is None else weight_format.cast(bias),
                 eps=one,
                 weight_offset=weight_offset,

@@ -45,9 +45,9 @@ def identify_running_kernel(
     if hidden is not None:
         tries = [rows_by_size(hidden)]
     last: Outcome | None = None
-    # A LayerNorm that refuses a bias is asked without.
-    both = (True, False) if settings.norm.centred else (True,)
-    for sizes, biased in itertools.product(tries, both):
+    # One that refuses a bias is asked without, and then without a weight.
+    affine = [(True, True), (True, False), (False, False)][not settings.norm.centred :]
+    for sizes, (weighted, biased) in itertools.product(tries, affine):
         calls = []
         for inputs in make_queries(
             settings.norm,
@@ -57,6 +57,7 @@ def identify_running_kernel(
             eps=settings.eps,
             weight_offset=settings.weight_offset,
             biased=biased,
+            weighted=weighted,
         ):
             outcome = tool.run(inputs, settings)
             if outcome.y is None:

@@ -29,6 +29,7 @@ from precision_lab.identification.candidates import (
     steps_from,
 )
 from precision_lab.identification.queries import KernelAnswer, bits, deviations
+from precision_lab.numbers import format_of
 from precision_lab.plan import EPS_PLACES, EXACT, Emulation
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ FIRST, WORTH = 6, 0.9
 NEAR = 1.0 / 256
 """Functions farther than this from the nearest one, in the mean over the rows, are given up."""
 LATER_FORMATS = ("compute_format", "sum_format", "reciprocal_format")
-OF_ROOT = ("eps_place", "eps_format", "inverse")
-"""Switches of the root, less its format: the search goes from one to the other as it climbs."""
+OF_ROOT = ("eps_place", "eps_format", "inverse", "reciprocal_format")
+"""Switches of the root."""
 
 
 @dataclass(eq=False)
@@ -281,7 +282,10 @@ class PlanSearch:
         """The roots of plans of these functions that come nearest to those observed."""
         names = ("statistic", "divisor", "eps_place")
         chosen = {tuple(function[name] for name in names) for function, _ in kept}
-        pairs = itertools.product(statistics(self.norm, narrow=narrow), roots(narrow=narrow))
+        low = format_of(self.calls[0].inputs.x).name
+        pairs = itertools.product(
+            statistics(self.norm, narrow=narrow, low=low), roots(narrow=narrow)
+        )
         wanted = ({**statistic, **root} for statistic, root in pairs)
         stages = self._stages(one for one in wanted if tuple(one[name] for name in names) in chosen)
         forms = dict.fromkeys(form for _, form in kept)

@@ -66,6 +66,15 @@ def _scaled(draws: Draws, hidden: int, *, least: int, count: int) -> Floats:
     return draws.signs(GAIN_SIGNS, hidden) * np.ldexp(near, powers.astype(np.int32))
 
 
+def _mixed(draws: Draws, hidden: int) -> Floats:
+    """Element by element another of the gains that are numbers, but for the huge ones."""
+    kinds = [
+        row.make(draws, hidden) for row in gains.values()
+        if row.name not in ("none", "huge", "mixed")
+    ]  # fmt: skip
+    return np.choose(np.arange(hidden) % len(kinds), kinds)  # type: ignore[arg-type]
+
+
 gains: Table[Vector] = Table(
     "gain",
     [
@@ -90,6 +99,7 @@ gains: Table[Vector] = Table(
         ),
         Vector("huge", "±2^k (1 + N/10) with k from 4 to 16", partial(_scaled, least=4, count=13)),
         Vector("zero", "0", lambda _draws, hidden: np.zeros(hidden)),
+        Vector("mixed", "one of each kind in turn, but for huge ones", _mixed),
     ],
 )  # fmt: skip
 

@@ -14,7 +14,9 @@ from weakref import WeakValueDictionary
 from precision_lab import canonical_json as canonical
 from precision_lab.exceptions import InputError, check_name
 from precision_lab.kernels.declared import Adapted
+from precision_lab.kernels.fewer_arguments import with_all_arguments
 from precision_lab.kernels.kernel import (
+    BRIDGES,
     DEVICES,
     FRAMEWORKS,
     HERE,
@@ -22,10 +24,10 @@ from precision_lab.kernels.kernel import (
     check_callable,
     check_choice,
 )
+from precision_lab.kernels.layouts import in_any_layout
 from precision_lab.kernels.onnx import kernels as onnx_kernels
 from precision_lab.kernels.torch import modules as torch_modules
 from precision_lab.kernels.torch import tensors as bridge
-from precision_lab.kernels.torch.layouts import in_any_layout
 from precision_lab.norm import norms
 from precision_lab.plan import emulate, plans
 from precision_lab.processes import digest, load
@@ -65,8 +67,8 @@ def find_kernel(
     name
         What to call it, by default the function's name.
     framework, device
-        ``torch`` has it called with tensors, on ``cpu`` or ``cuda``. Torch's own norms, its modules
-        and ONNX models are told by what they are.
+        ``torch`` has it called with tensors, ``jax`` with JAX's arrays, on ``cpu`` or ``cuda``.
+        Torch's own norms, its modules and ONNX models are told by what they are.
     norm
         The norm that it computes; "" for whichever it is asked for.
     weight_offset
@@ -91,6 +93,8 @@ def find_kernel(
     if isinstance(kernel, str) and kernel in plans:
         if framework != "numpy":
             raise InputError(f"{kernel} is a plan, which takes NumPy's arrays, not {framework}'s")
+        if device != "cpu":
+            raise InputError(f"{kernel} is a plan, which runs on the cpu")
         fields = _plan_fields(plans[kernel], norm)
     elif isinstance(kernel, str) and kernel.endswith(".onnx"):
         if device != "cpu" or module:
@@ -112,8 +116,6 @@ def find_kernel(
 def _check(kernel: object, framework: str, device: str, offset: float) -> None:
     check_choice("framework", framework, FRAMEWORKS)
     check_choice("device", device, DEVICES)
-    if framework == "numpy" and device != "cpu":
-        raise InputError("a NumPy kernel runs on the cpu: for cuda, its framework must be torch")
     if not math.isfinite(offset):
         raise InputError(f"the weight's offset is {offset}: give a finite number")
     if not isinstance(kernel, str) and not callable(kernel):
@@ -130,7 +132,10 @@ def _function_fields(
     if framework == "onnx":
         raise InputError(f"the framework onnx is a model's, and {kernel!r} is no file.onnx")
     # First: what is missing is reported before a file that needs it fails to be imported.
-    version = bridge.version(device) if framework == "torch" else ""
+    version = BRIDGES[framework].version(device) if framework in BRIDGES else ""
+    if isinstance(kernel, str) and not version and (device != "cpu" or _is_of_torch(kernel)):
+        # Of torch's own functions and modules the framework need not be said.
+        bridge.version("cpu")
     fields = _imported(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
     function, source, where = fields["function"], fields["source"], fields["where"]
     adapted = torch_modules.adapt(
@@ -139,7 +144,13 @@ def _function_fields(
     if adapted is None:
         if module:
             raise InputError(f"{source} is no torch module: it has no part {module!r}")
+        function = with_all_arguments(function)
         check_callable(function, source)
+        if framework == "numpy" and device != "cpu":
+            raise InputError(
+                f"{source} takes NumPy's arrays, which lie on the cpu: for {device}, its framework"
+                " must be torch or jax"
+            )
         adapted = Adapted(function=function, framework=framework)
     elif framework != adapted.framework:
         version = bridge.version(device)
@@ -158,6 +169,11 @@ def _function_fields(
         "declared": adapted.declared,
         "function": in_any_layout(adapted.function) if is_torch else adapted.function,
     }
+
+
+def _is_of_torch(where: str) -> bool:
+    """Whether a name stands for something in torch itself."""
+    return where.partition(":")[0].partition(".")[0] == "torch"
 
 
 def recover_kernel(where: str, record: dict[str, Any]) -> Kernel:

@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.exceptions import InputError, unknown
+from precision_lab.kernels import jax_arrays
 from precision_lab.kernels.declared import NOTHING, Declared
+from precision_lab.kernels.foreign_arrays import as_array, is_array
+from precision_lab.kernels.kept_answers import KeptAnswers
+from precision_lab.kernels.layouts import LayoutError, in_any_layout
 from precision_lab.kernels.runner import attempt, run
 from precision_lab.kernels.torch import tensors as bridge
-from precision_lab.kernels.torch.layouts import LayoutError
 from precision_lab.numbers import format_of
 from precision_lab.processes import (
     RefusedError,
@@ -33,8 +38,12 @@ if TYPE_CHECKING:
     from precision_lab.kernels.running.claim import Claim
     from precision_lab.norm import Inputs
 
-FRAMEWORKS = ("numpy", "torch", "onnx")
+FRAMEWORKS = ("numpy", "torch", "jax", "onnx")
 DEVICES = ("cpu", "cuda")
+BRIDGES: dict[str, Any] = {"torch": bridge, "jax": jax_arrays}
+"""What hands over the arrays of a framework that has its own; each has ``version`` and ``call``."""
+TYPES = {"torch": frozenset(bridge.STORAGE), "jax": frozenset((*jax_arrays.TYPES, "tf32"))}
+"""Formats that a framework has a type for, where it has not one for all."""
 STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 HERE = "in this process "
 """How the place of a callable begins that has none but this process."""
@@ -55,11 +64,11 @@ class Kernel:
     where
         As what it is found again, on this machine; "" for a callable of this process alone.
     framework
-        Whose arrays it takes and gives, ``numpy`` or ``torch``; ``onnx`` is a model, of NumPy's.
+        Whose arrays it takes: ``numpy``, ``torch`` or ``jax``; ``onnx`` is a model, of NumPy's.
     device
         ``cpu`` or ``cuda``.
     version
-        Of torch or onnxruntime, "" for a NumPy kernel.
+        Of torch, jax or onnxruntime, "" for a NumPy kernel.
     digest
         SHA-256 of the code: of its file and the modules of its folder that they import, or of its
         module's file and version.
@@ -111,31 +120,49 @@ class Kernel:
         There has to be a type for arrays of the formats where it runs, and nothing else may be
         fixed in it.
         """
-        stored = self.framework != "torch" or {format, weight_format} <= {"", *bridge.STORAGE}
+        types = TYPES.get(self.framework)
+        stored = types is None or {format, weight_format} <= {"", *types}
         return stored and self.declared.takes(
             format=format, weight_format=weight_format, hidden=hidden, eps=eps
         )
 
     def run(self, inputs: Inputs, claim: Claim) -> Outcome:
         """Call it once, and note what it did beside computing: none of it is an error."""
-        return run(self.apply_to_arrays, inputs, claim)
+        before = self._answers.before(inputs.x.shape)
+        outcome = run(self._in_layouts, inputs, claim)
+        if any(answer.changed for answer in before):
+            found = ("overwritten", "it overwrites an array that it returned from a call before")
+            outcome = dataclasses.replace(outcome, findings=(*outcome.findings, found))
+        return outcome
+
+    @cached_property
+    def _in_layouts(self) -> Callable[..., Any]:
+        """A function of NumPy's arrays is called with views of them, too; torch's already is."""
+        function = self.apply_to_arrays
+        return in_any_layout(function) if self.framework == "numpy" else function
+
+    @cached_property
+    def _answers(self) -> KeptAnswers:
+        """What it returned of late."""
+        return KeptAnswers()
 
     def _apply(self, *arguments: Any) -> Any:
         """What the function gives for arrays, in its own framework; what it raises is raised."""
         with import_folder(self.where.rpartition(":")[0]) if self.where else nullcontext():
-            if self.framework == "torch":
+            if self.framework in BRIDGES:
                 *arrays, eps = arguments
-                return bridge.call(self.function, arrays, eps, self.device)
+                return BRIDGES[self.framework].call(self.function, arrays, eps, self.device)
             return self.function(*arguments)
 
     def apply_to_arrays(self, *arguments: Any) -> Any:
-        """The same, a tensor seen as an array."""
+        """The same, an array of any library seen as one of NumPy."""
         value = self._apply(*arguments)
-        if self.framework == "torch":
-            if isinstance(value, Mapping) and "y" in value:
-                value = value["y"]
-            return bridge.array(value) if bridge.is_tensor(value) else value
-        return value
+        y = value["y"] if isinstance(value, Mapping) and "y" in value else value
+        if not is_array(y):
+            return value
+        array = as_array(y)
+        self._answers.keep(y, array)
+        return array
 
     def __call__(
         self,
@@ -188,14 +215,12 @@ class Kernel:
                 keys = ", ".join(map(repr, list(value)[:5])) or "nothing"
                 raise InputError(f"{doing} gave a dict without 'y': it has {keys}")
             value = value["y"]
-        is_torch = self.framework == "torch"
-        if not (bridge.is_tensor(value) if is_torch else isinstance(value, np.ndarray)):
+        if not is_array(value):
             kind = type(value)
             name = "None" if value is None else f"{kind.__module__}.{kind.__qualname__}"
-            advice = "declare its framework torch" if name == "torch.Tensor" else "give y"
             raise InputError(
-                f"{doing} gave {name.removeprefix('builtins.')}, not "
-                f"{'a tensor' if is_torch else 'an array'}: {advice}, or a dict that has y"
+                f"{doing} gave {name.removeprefix('builtins.')}, not an array: give y, or a dict"
+                " that has y"
             )
         if isinstance(value, np.ma.MaskedArray) and np.any(value.mask):
             raise InputError(
@@ -203,7 +228,7 @@ class Kernel:
                 "masked: give y.filled(nan), or its data"
             )
         try:
-            y = bridge.array(value) if is_torch else np.asarray(value)
+            y = as_array(value)
             format_of(y)
         except Exception as error:
             # On an accelerator this is where its errors show.

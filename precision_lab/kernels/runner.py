@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.kernels.foreign_arrays import is_array
+from precision_lab.kernels.layouts import LayoutError
 from precision_lab.numbers import formats
 from precision_lab.processes import restore_arithmetic
 
@@ -142,6 +144,9 @@ def run(function: Callable[..., Any], inputs: Inputs, claim: Claim) -> Outcome:
     findings: list[tuple[str, str]] = list(tried.streams)
     findings += [change for change in tried.changes if change.kind == "error-state"]
     processor = [change for change in tried.changes if change.kind != "error-state"]
+    if isinstance(tried.error, LayoutError):
+        findings.append(("layout", f"it ignores how its arguments lie in memory: {tried.error}"))
+        tried.value, tried.error = tried.error.y, None
     if (error := tried.error) is not None:
         if not isinstance(error, Exception | SystemExit):
             raise error
@@ -193,14 +198,14 @@ def _outcome(result: Any, inputs: Inputs, claim: Claim, findings: list[tuple[str
         sentence = f"its dict has no 'y', only {', '.join(map(repr, result)) or 'nothing'}"
     else:
         result = result["y"] if isinstance(result, dict) else result
-        if not isinstance(result, np.ndarray | np.generic):
+        if not is_array(result):
             sentence = f"it returned {type(result).__name__}, not an array"
-        elif result.shape != inputs.x.shape:
+        elif (result := np.asarray(result)).shape != inputs.x.shape:
             kind, sentence = "shape", f"it returned shape {result.shape} for x of shape "
             sentence += str(inputs.x.shape)
     if sentence:
         return Outcome(findings=(*findings, (kind, sentence)))
-    y, target = np.asarray(result), claim.output_format
+    y, target = result, claim.output_format
     if y.dtype != target.dtype:
         name = y.dtype.name
         sentence = f"it returned {y.dtype}, not {target.name}"

@@ -11,6 +11,7 @@ from precision_lab.models.file_types import has_known_suffix, refuse_address
 from precision_lab.models.gains import read_gains
 from precision_lab.models.known_model import KnownModel
 from precision_lab.models.parts import DEFAULT, FIXED, NormPart, Unjudged
+from precision_lab.models.peft import base_of_adapter
 from precision_lab.models.released import known_models
 from precision_lab.models.types import model_types
 
@@ -21,6 +22,7 @@ __all__ = [
     "ModelConfig",
     "NormPart",
     "Unjudged",
+    "base_of_adapter",
     "has_known_suffix",
     "known_models",
     "model_types",

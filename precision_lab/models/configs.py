@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from precision_lab.exceptions import InputError
 from precision_lab.files import check_path, prefix_path, read_object
+from precision_lab.models.architectures import type_of_config
 from precision_lab.models.config_values import read_eps
+from precision_lab.models.dialects import read_dialect
 from precision_lab.models.guesses import GuessedParts, guess_parts
 from precision_lab.models.parts import DEFAULT, FIXED, NormPart, Unjudged
+from precision_lab.models.peft import base_name
 from precision_lab.models.spellings import EPS_KEYS, SIZE_KEYS
 from precision_lab.models.type_parts import TEXT_KEYS, TypeParts, parts_of
 from precision_lab.models.types import model_types
@@ -30,11 +33,12 @@ from precision_lab.numbers import formats
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from precision_lab.models.dialect import Reading
     from precision_lab.models.gains import Gains
 
 __all__ = ["EPS_KEYS", "SIZE_KEYS", "TEXT_KEYS", "ModelConfig", "read_model_config"]
 
-CONFIG = "config.json"
+CONFIG, PARAMS = "config.json", "params.json"
 CONFIG_LIMIT = 2**22
 """Bytes of the largest config that is read; those of real models have a few thousand."""
 NARROW = 8
@@ -124,6 +128,8 @@ def read_model_config(path: str | Path, *, norm: str | None = None) -> ModelConf
 
 def _file(path: Path) -> Path:
     """The config's file, which is in the folder where a folder is given."""
+    from precision_lab.models.file_types import only_model
+
     check_path(path)
     try:
         if not path.is_dir() or (path / CONFIG).exists():
@@ -131,6 +137,8 @@ def _file(path: Path) -> Path:
         there = sorted(entry.name for entry in path.iterdir())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if (name := only_model(there)) is not None:
+        return path / name
     if not there:
         raise InputError(f"{path} has no {CONFIG}: it is empty")
     names = [entry for entry in there if entry.endswith(".json")] or there
@@ -139,7 +147,11 @@ def _file(path: Path) -> Path:
 
 
 def _config(path: Path, found: dict[str, Any], norm: str | None) -> ModelConfig:
-    type = found.get("model_type") or ""
+    if (base := base_name(found)) is not None:
+        raise InputError(f"it is an adapter of {base[:80]!r}: give that model")
+    if (reading := read_dialect(found)) is not None:
+        return _read_as(path, reading)
+    type = found.get("model_type") or type_of_config(found)
     if not isinstance(type, str):
         raise InputError(f"model_type is {str(type)[:40]!r}, not a name such as 'llama'")
     wanted = None if norm is None else norms[norm].name
@@ -153,6 +165,16 @@ def _config(path: Path, found: dict[str, Any], norm: str | None) -> ModelConfig:
         raise InputError(_nothing_judged(type, typed.unjudged))
     _refuse_foreign_eps(found, typed)
     return _typed_config(path, found, typed)
+
+
+def _read_as(path: Path, reading: Reading) -> ModelConfig:
+    """The config of another kind than Hugging Face's, by the type that it is read as."""
+    typed = parts_of(reading.row, reading.keys)
+    typed.unjudged += reading.unjudged
+    typed.notes += reading.notes
+    if typed.main is None:
+        raise InputError(_nothing_judged(reading.row.name, typed.unjudged))
+    return _typed_config(path, dict(reading.keys), typed)
 
 
 def _typed_config(path: Path, found: dict[str, Any], typed: TypeParts) -> ModelConfig:
@@ -273,4 +295,4 @@ def _model(path: Path) -> str:
     for folder in resolved.parents:
         if folder.name.startswith("models--"):
             return folder.name.removeprefix("models--").replace("--", "/")
-    return resolved.parent.name if path.name == CONFIG else path.stem
+    return resolved.parent.name if path.name in (CONFIG, PARAMS) else path.stem

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 CONFIG_INSTEAD = "give the model's config.json, or its folder"
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(.*)", re.IGNORECASE | re.DOTALL)
+OTHER_CONFIGS = ("params.json", "model_index.json", "adapter_config.json")
+"""Configs of other names, in the order in which they are looked for."""
+REST = re.compile(r"-(?!0*1-)\d+-of-\d+\.gguf$", re.IGNORECASE)
+"""Shards of a GGUF file after its first."""
 HUB = re.compile(r"(?:huggingface\.co/|hf\.co/)?([\w.-]+/[\w.-]+)(?:[/@].*)?", re.ASCII)
 
 
@@ -137,6 +141,19 @@ def read_by_type(path: Path) -> ModelConfig | None:
     if row.read is None:
         raise InputError(f"{path} is {row.name}: {row.instead}")
     return row.read(path)
+
+
+def only_model(names: list[str]) -> str | None:
+    """The one file of a folder without config.json that tells of a model; None for none or several.
+
+    Shards of one GGUF file are one.
+    """
+    for name in OTHER_CONFIGS:
+        if name in names:
+            return name
+    ends = tuple(suffix for row in file_types.values() if row.read for suffix in row.suffixes)
+    found = [name for name in names if name.lower().endswith(ends) and not REST.search(name)]
+    return found[0] if len(found) == 1 else None
 
 
 def has_known_suffix(name: str) -> bool:

@@ -101,7 +101,9 @@ def _with_shards(path: Path) -> tuple[GgufFile, list[str]]:
         tensors |= other.tensors
     notes = []
     if missing:
-        notes = [f"{len(missing)} of its {match[3]} shards are missing: their norms are not read."]
+        notes = [
+            f"{len(missing)} of its {int(match[3])} shards are missing: their norms are not read."
+        ]
     return GgufFile(values=values, shapes=shapes, tensors=tensors), notes
 
 
@@ -182,7 +184,7 @@ def _norms_of_metadata(
     norm, eps, key = settled
     width = read_size(f"{arch}.embedding_length", values.get(f"{arch}.embedding_length"))
     return [ListedNorm(name="", part="text", norm=norm, eps=eps, eps_from=key, hidden_size=width,
-                       plan=PLANS[norm])]  # fmt: skip
+                       plan=PLANS[norm], count=0)]  # fmt: skip
 
 
 def _gains(file: GgufFile) -> Gains:

@@ -59,7 +59,7 @@ def group_norms(
             part=one.part, norm=one.norm, eps=one.eps, hidden_size=one.hidden_size,
             weight_offset=one.weight_offset, count=before + one.count, plan=one.plan,
             eps_from=one.eps_from, place=one.place,
-            names=(*names, one.name),
+            names=(*names, one.name) if one.name else names,
         )  # fmt: skip
     main = next((part for part in parts.values() if part.place == "stream"), None)
     main = main or next(iter(parts.values()))

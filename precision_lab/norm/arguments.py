@@ -175,6 +175,8 @@ def _array(values: ArrayLike, name: str) -> NDArray[Any]:
     except ValueError:
         message = f"{name} is ragged: give rows of equal length"
         raise InputError(message) from None
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype in BY_DTYPE:
         return array
     if array.dtype.kind in "iu" or (array.size == 0 and not isinstance(values, np.ndarray)):

@@ -13,6 +13,7 @@ for floating point expressions", 2015), which rounds it; the quantiles are order
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,20 +21,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from precision_lab.exceptions import InputError
+from precision_lab.norm.ground_truth import ulp_exponent
 from precision_lab.norm.groups import row_blocks
 from precision_lab.numbers import Format, format_of, formats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from precision_lab.arithmetic import Floats, Mask
+    from precision_lab.arithmetic import Floats, Index, Mask
     from precision_lab.norm.ground_truth import Truth
     from precision_lab.norm.groups import Groups
 
 BLOCK = 1 << 16
 """Elements that are measured at a time, so that intermediate arrays stay small."""
 FINE = 2.0**-14
-"""Where the truth's float64 may err by more of an ulp than this, its low part is asked for."""
+"""Where the truth's float64 may err by more of an ulp than this, the rest of it is asked for."""
 NAN = float("nan")
 COUNTS = ("out_of_range", "inf", "nan", "zero", "rows_inf", "rows_nan", "rows_zero")
 
@@ -199,26 +201,29 @@ def errors(
     overflow = "ieee" if target.nan else "saturate"
     correct = truth.round(target, overflow=overflow)
     flat = actual.shape
-    parts = [actual, *map(groups.unfold, (correct, truth.value)), _low(target, truth, flat)]
+    parts = [actual, *map(groups.unfold, (correct, truth.value)), _rest(target, truth, flat)]
+    radius = groups.unfold(truth.radius)
     distance, relative = np.full((2, *flat), NAN)
     counts = Counter[str]()
     kappa, signed, farthest = 0, 0.0, 0.0
     for rows in row_blocks(flat, BLOCK):
-        y, expected, t, low = (part[rows].astype(np.float64) for part in parts)
+        y, expected, t, rest = (part[rows].astype(np.float64) for part in parts)
         at = y if rounded else target.round(y, overflow=overflow)
-        numbers, strange, tally = _census(target, at, expected, t)
+        numbers, strange, tally = _census(target, at, expected, t, radius[rows])
         counts.update(tally)
-        y, at, expected, t, low = (part[numbers] for part in (y, at, expected, t, low))
-        ulps = target.distance(at, t, low)
+        y, at, expected, t, rest = (part[numbers] for part in (y, at, expected, t, rest))
+        unit = ulp_exponent(t)
+        ulps = target.distance(at, t, rest, low_exponent=unit)
         if not rounded:
             ulps -= target.distance(at, y)
         distance[rows][numbers] = ulps
         distance[rows][strange] = np.inf
-        relative[rows][numbers] = _relative(y, t, low)
+        relative[rows][numbers] = _relative(y, t, rest, unit)
         kappa = max(kappa, _kappa(target, at, expected))
         with np.errstate(over="ignore"):
-            farthest = max(farthest, float(np.max(np.abs(y - t - low), initial=0.0)))
-        signed += float(np.sum(np.sign(np.where(t == 0, low, t)) * ulps))
+            away = np.abs(y - t - np.ldexp(rest, unit))
+        farthest = max(farthest, float(np.max(away, initial=0.0)))
+        signed += float(np.sum(np.sign(np.where(t == 0, rest, t)) * ulps))
     sizes = _sizes(relative[~np.isnan(relative)])
     del relative
     worst = _worst(groups, distance, parts)
@@ -254,22 +259,23 @@ def _check_values(target: Format, actual: NDArray[Any]) -> None:
         raise InputError(f"the output holds {y[foreign][0]}, which is no value of {target.name}")
 
 
-def _low(target: Format, truth: Truth, shape: tuple[int, ...]) -> Floats:
-    """The truth's low part where the format sees it, and zeros where it does not."""
+def _rest(target: Format, truth: Truth, shape: tuple[int, ...]) -> Floats:
+    """What the truth's float64 leaves out where the format sees it, else zeros."""
     unfold = truth.inputs.groups.unfold
     value, radius = unfold(truth.value), unfold(truth.radius)
     with np.errstate(invalid="ignore"):
         visible = any(
             (radius[b] > FINE * target.ulp(value[b])).any() for b in row_blocks(shape, BLOCK)
         )
-    return unfold(truth.low) if visible else np.broadcast_to(np.float64(0.0), shape)
+    return unfold(truth.rest) if visible else np.broadcast_to(np.float64(0.0), shape)
 
 
 def _census(
-    target: Format, y: Floats, expected: Floats, t: Floats
+    target: Format, y: Floats, expected: Floats, t: Floats, radius: Floats
 ) -> tuple[Mask, Mask, dict[str, int]]:
     """Which elements can be measured, which put a number for none or none for one, and counts."""
-    out = np.isfinite(t) & (np.abs(t) > target.largest)
+    # A number past float64's own range stands as an infinity that has a radius.
+    out = (np.isfinite(t) | (radius > 0)) & (np.abs(t) > target.largest)
     is_number, has_number = np.isfinite(y), np.isfinite(expected)
     numbers = is_number & has_number & np.isfinite(t) & ~out
     # Without a number as truth nothing is right or wrong: what came before it was lost.
@@ -289,14 +295,15 @@ def _census(
     return numbers, (is_number != has_number) & ~out, counts
 
 
-def _relative(y: Floats, t: Floats, low: Floats) -> Floats:
-    """|y − t|/|t|; NaN where the truth is 0."""
+def _relative(y: Floats, t: Floats, rest: Floats, unit: Index) -> Floats:
+    """|y − t|/|t|, all in ulp of t, which have no underflow; NaN where the truth is 0."""
+    exact = np.ldexp(t, -unit) + rest
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        difference = y - t
-        error = np.abs((difference - low) / t)
-        # y − t leaves the range of float64 where both are huge and of opposite signs.
+        difference = np.ldexp(y - t, -unit)
+        error = np.abs((difference - rest) / exact)
+        # y − t leaves the range of float64 where both are huge, and in ulp where y is.
         error = np.where(np.isinf(difference), np.abs(y / t - 1.0), error)
-    return np.where(t == 0, NAN, error)
+    return np.where(exact == 0, NAN, error)
 
 
 def _kappa(target: Format, y: Floats, expected: Floats) -> int:
@@ -349,11 +356,11 @@ def _worst(groups: Groups, distance: Floats, parts: list[NDArray[Any]]) -> Worst
     if np.isnan(distance).all():
         return None
     at = int(np.nanargmax(np.abs(distance)))
-    actual, expected, exact, low = (float(part.flat[at]) for part in parts)
+    actual, expected, exact, rest = (float(part.flat[at]) for part in parts)
     return Worst(
         index=groups.place(*divmod(at, groups.elements)),
         actual=actual,
         expected=expected,
-        exact=exact + low if np.isfinite(exact) else exact,
+        exact=exact + rest * math.ulp(exact) if math.isfinite(exact) else exact,
         ulp=float(distance.flat[at]),
     )

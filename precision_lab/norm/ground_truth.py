@@ -129,16 +129,26 @@ class Truth:
         """A proved bound on how far `value` is from the exact value."""
         return self.inputs.fold(self._midpoint[1])
 
-    @cached_property
+    @property
     def low(self) -> Floats:
-        """What `value` leaves out: the exact value is value + low within 2^-60 of itself."""
+        """What `value` leaves out, in one float64: `rest` in the unit of the value."""
+        with np.errstate(under="ignore"):
+            return np.asarray(np.ldexp(self.rest, ulp_exponent(self.value)))
+
+    @cached_property
+    def rest(self) -> Floats:
+        """What `value` leaves out, in float64's ulp at `value`: it is never too small for a float.
+
+        The exact value is value + rest ulp, within 2^-60 of itself or, among the subnormals, as
+        near as the last bit of the rest.
+        """
         value, _ = self._midpoint
         rest = np.zeros(value.shape)
         with np.errstate(all="ignore"):
             for rows in self._blocks():
                 ball, special = self._enclosures.of(rows, DoubleDoubleBalls())
                 high, low = ball.pair
-                rest[rows] = (high - value[rows]) + low
+                rest[rows] = np.ldexp((high - value[rows]) + low, -ulp_exponent(value[rows]))
                 open_ = ~(ball.radius() <= FINE * np.abs(high)) & ~special
                 if not self.inputs.norm.centred:
                     open_ &= self.inputs.x[rows] != 0
@@ -218,6 +228,12 @@ class Truth:
                 half = math.ulp(nearest) / 2 if math.isfinite(nearest) else math.inf
                 radius[i, j] = max(half, math.ulp(0.0))
         return value, radius
+
+
+def ulp_exponent(values: Floats) -> Index:
+    """log2 of float64's ulp at each value: the spacing of the floats just beyond it."""
+    exponent = np.where(values == 0, -1021, np.maximum(np.frexp(values)[1], -1021))
+    return np.asarray(exponent - 53, np.intp)
 
 
 def _is_crude(value: Floats, radius: Floats, share: float) -> Mask:

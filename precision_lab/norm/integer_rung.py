@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,11 +93,17 @@ class IntegerRung:
         return self.known[key]
 
     def remainder(self, column: int, value: float) -> float:
-        """The exact output less `value`, in one float64."""
+        """The exact output less `value`, in one float64, in float64's ulp at `value`."""
         if self.by_rules[column]:
             return 0.0
         compare, start = self._comparison(column), dyadic(value)
-        return enclosure_to_odd(bracket(lambda number: compare(start + dyadic(number)), 0.0))
+        unit = math.frexp(math.ulp(value))[1] - 1
+
+        def side(number: float) -> int:
+            part = dyadic(number)
+            return compare(start + Dyadic(part.significand, part.exponent + unit))
+
+        return enclosure_to_odd(bracket(side, 0.0))
 
     def _question(self, column: int) -> tuple[object, ...]:
         """All that an output depends on."""

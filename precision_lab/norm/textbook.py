@@ -133,7 +133,9 @@ def decimal(inputs: Inputs, group: int, column: int, digits: int = 30) -> str:
         if shown[0] == shown[1]:
             return shown[0]
         if bits > 4 * limit + 4 * digits:
-            # Both ends stand around a number that ends here, such as 1 or 0.
+            # Both ends stand around a number that ends here; as close to 0 as this, it is 0.
+            if low <= 0 <= high:
+                return "0.0"
             return _shown((low + high) / 2, digits)
         bits *= 2
 

@@ -154,7 +154,8 @@ class Format:
             ``"ieee"``: the infinity of the format, or its NaN where it has none. ``"saturate"``:
             the largest value, for infinities too.
         random_bits
-            For ``stochastic``: unsigned integers of 8, 16 or 32 bits that broadcast with `values`.
+            For ``stochastic``: unsigned integers of 8, 16 or 32 bits that broadcast with `values`,
+            so that one value may be rounded many times.
 
         Returns
         -------
@@ -185,7 +186,7 @@ class Format:
         array = _floats(values)
         fraction = None
         if mode == "stochastic":
-            fraction = _fractions(random_bits, array.shape)
+            array, fraction = _fractions(random_bits, array)
         elif random_bits is not None:
             raise InputError(f"random bits belong to mode 'stochastic', not to {mode!r}")
         return rounding.round_to(self, array, mode, overflow, fraction)
@@ -245,7 +246,7 @@ class Format:
         values
             Finite values of the format.
         """
-        return self._place(np.asarray(values, np.float64), np.float64(0.0))[0]
+        return np.asarray(self._place(np.asarray(values, np.float64), np.float64(0.0))[0])
 
     def from_ordinal(self, ordinals: ArrayLike) -> NDArray[np.float64]:
         """The values at these places: the inverse of `ordinal`."""
@@ -291,7 +292,12 @@ class Format:
         return value
 
     def distance(
-        self, actual: ArrayLike, exact: ArrayLike, exact_low: ArrayLike = 0.0
+        self,
+        actual: ArrayLike,
+        exact: ArrayLike,
+        exact_low: ArrayLike = 0.0,
+        *,
+        low_exponent: ArrayLike = 0,
     ) -> NDArray[np.float64]:
         """How far `actual` lies from `exact`, signed, in ulp of this format.
 
@@ -304,18 +310,24 @@ class Format:
             Finite values of the format.
         exact
             Real numbers, as float64; they may lie past the range, where the ulp goes on doubling.
-        exact_low
-            What `exact` leaves out, to be added to it.
+        exact_low, low_exponent
+            What `exact` leaves out: exact_low 2^low_exponent, to be added to it. The power lets it
+            lie below the smallest float64.
         """
         place, _ = self._place(np.asarray(actual, np.float64), np.float64(0.0))
-        floor, fraction = self._place(np.asarray(exact, np.float64), np.asarray(exact_low))
+        floor, fraction = self._place(
+            np.asarray(exact, np.float64), np.asarray(exact_low), np.asarray(low_exponent)
+        )
         # Across zero the ordinals of float64 are up to 2^64 apart: subtract those as float64.
         across = (place < 0) != (floor < 0)
         near = place - np.where(across, 0, floor)
-        return near.astype(np.float64) - np.where(across, floor, 0) - fraction
+        return np.asarray(near.astype(np.float64) - np.where(across, floor, 0) - fraction)
 
     def _place(
-        self, values: NDArray[np.float64], low: NDArray[np.float64] | np.float64
+        self,
+        values: NDArray[np.float64],
+        low: NDArray[np.float64] | np.float64,
+        low_exponent: NDArray[Any] | int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Ordinal of the grid point toward zero, and the signed rest in ulp."""
         significand, exponent = np.frexp(values)
@@ -327,12 +339,14 @@ class Format:
         ordinal = integers.astype(np.int64) + np.where(values < 0, -binade, binade)
         # What is left out below a power of two lies in the binade of half the ulp.
         under = (np.abs(significand) == 0.5) & (exponent > self.emin) & (low * significand < 0)
-        return ordinal, (steps - integers) + np.ldexp(low, scale + under)
+        return ordinal, (steps - integers) + np.ldexp(low, scale + low_exponent + under)
 
 
 def _floats(values: ArrayLike) -> NDArray[np.floating[Any]]:
     """The values as float32 or float64, nothing rounded."""
     array = np.asarray(values)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype.kind in "iub" and array.dtype.itemsize < 8:
@@ -343,26 +357,28 @@ def _floats(values: ArrayLike) -> NDArray[np.floating[Any]]:
                 f"integers past 2^53 would be rounded twice: give float64, not {array.dtype}"
             )
         return array.astype(np.float64)
-    short = array.dtype.name.startswith(("float", "bfloat")) and array.dtype.isnative
+    short = array.dtype.name.startswith(("float", "bfloat"))
     if short and np.can_cast(array.dtype, np.float32):
         return array.astype(np.float32)
     raise InputError(f"values of type {array.dtype} cannot be rounded: give float32 or float64")
 
 
 def _fractions(
-    random_bits: NDArray[np.unsignedinteger[Any]] | None, shape: tuple[int, ...]
-) -> NDArray[np.float64]:
-    """Random bits as fractions of an ulp in [0, 1), exact."""
+    random_bits: NDArray[np.unsignedinteger[Any]] | None, values: NDArray[np.floating[Any]]
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.float64]]:
+    """Values and random bits of one shape, the bits as fractions of an ulp in [0, 1), exact."""
     if random_bits is None:
         raise InputError(
             "mode 'stochastic' needs random_bits: unsigned integers of 8, 16 or 32 bits"
         )
     bits = np.asarray(random_bits)
-    if bits.dtype not in (np.uint8, np.uint16, np.uint32):
+    if bits.dtype.newbyteorder("=") not in (np.uint8, np.uint16, np.uint32):
         raise InputError(f"random_bits of type {bits.dtype}: give uint8, uint16 or uint32")
+    fraction = np.ldexp(bits.astype(np.float64), -8 * bits.dtype.itemsize)
     try:
-        return np.broadcast_to(np.ldexp(bits.astype(np.float64), -8 * bits.dtype.itemsize), shape)
+        array, fraction = np.broadcast_arrays(values, fraction)
     except ValueError:
         raise InputError(
-            f"random_bits of shape {bits.shape} do not fit values of shape {shape}"
+            f"random_bits of shape {bits.shape} do not fit values of shape {values.shape}"
         ) from None
+    return array, fraction

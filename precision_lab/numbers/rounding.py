@@ -147,10 +147,11 @@ def _fit_range(target: Format, rounded: Floats, values: Floats, mode: str, overf
     if target.bounded and not target.subnormals:
         rounded = np.where(np.abs(rounded) < target.tiny, np.copysign(0.0, rounded), rounded)
     if not target.zero:
-        # Nothing lies below the smallest value: toward zero there is no answer.
-        stuck = mode in ("toward_zero", "down") and overflow == "ieee"
-        below = (values > 0) & (rounded < target.tiny)
-        rounded = np.where(below, np.nan if stuck else target.tiny, rounded)
+        if target.bounded:
+            # Nothing lies below the smallest value: toward zero there is no answer.
+            stuck = mode in ("toward_zero", "down") and overflow == "ieee"
+            below = (values > 0) & (rounded < target.tiny)
+            rounded = np.where(below, np.nan if stuck else target.tiny, rounded)
         rounded = np.where(values == 0, np.nan, rounded)
     if not target.signed:
         rounded = np.where(values < 0, np.nan, rounded)

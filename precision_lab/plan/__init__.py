@@ -11,6 +11,7 @@ from precision_lab.plan.applicability import can_run, computes, steps_of
 from precision_lab.plan.emulation import Emulation, Step, emulate
 from precision_lab.plan.eps_places import (
     EPS_PLACES,
+    EPS_RULES,
     EpsPlace,
     grows_past,
     growth,
@@ -20,15 +21,23 @@ from precision_lab.plan.eps_places import (
 from precision_lab.plan.plan import SWITCHES, Plan, scaled_eps
 from precision_lab.plan.program import EXACT, STEPS, Op, Program, program_of
 from precision_lab.plan.step_table import Account, Steps, steps
-from precision_lab.plan.switches import CHOICES, FORMAT_SWITCHES, checked, meaning
+from precision_lab.plan.switches import (
+    CHOICES,
+    FORMAT_SWITCHES,
+    OPEN_FORMATS,
+    checked,
+    meaning,
+)
 from precision_lab.plan.table import DEFINITION, plans
 
 __all__ = [
     "CHOICES",
     "DEFINITION",
     "EPS_PLACES",
+    "EPS_RULES",
     "EXACT",
     "FORMAT_SWITCHES",
+    "OPEN_FORMATS",
     "STEPS",
     "SWITCHES",
     "Account",

@@ -11,6 +11,9 @@ infinite where a step's largest possible result reaches its format's overflow ed
 1. In. x̂ = x + e with abs(e) <= a·abs(x) + b: a = u and b = η of the compute format if that does not
    hold the input's values, else 0; prescaling by a power of two adds η to b.
 
+   Where float32 steps flush subnormals, η is 2^-126 for them, operands that other steps left count
+   as so much off, and sums of either sign lose so much an addition.
+
 2. Mean. A sum of n addends in an order with error factor f (`Order.factor`; about depth·u,
    never more than (n − 1)·u) errs by at most f·Σ abs(x̂), its division by n by max(u·abs(m), η):
    abs(m̂ − m) <= e_m. The deviations are d̂ = (d + e − e')(1 + δ), abs(e') <= e_m.
@@ -49,10 +52,11 @@ from precision_lab.norm import Inputs, Norm, check
 from precision_lab.numbers import format_of
 from precision_lab.plan.bounds.enclosed import MeanAndSum, near
 from precision_lab.plan.bounds.error_model import SLACK, TINY, Approximation, Interval, Roundings
+from precision_lab.plan.bounds.flushing import flushed
 from precision_lab.plan.bounds.row_moments import Rows
 from precision_lab.plan.operations import OPERATIONS
 from precision_lab.plan.plan import Plan, scaled_eps
-from precision_lab.plan.program import STEPS, program_of
+from precision_lab.plan.program import EXACT, STEPS, program_of
 from precision_lab.plan.table import plans
 
 if TYPE_CHECKING:
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from precision_lab.arithmetic import Floats
+    from precision_lab.plan.program import Op
 
 BLOCK = 1 << 14
 """Elements a block: its arrays stay in the second-level cache."""
@@ -166,7 +171,9 @@ class BoundAnalysis:
         self.plan = plan.formats_for(self.source, self.weight_format)
         self.inputs = inputs
         truncates = plan.output_rounding == "toward_zero"
-        self.roundings = Roundings(self.plan.step_formats(), truncates=truncates, only=only)
+        self.roundings = Roundings(
+            self.plan.step_formats(self.source), truncates=truncates, only=only
+        )
         self.program = program_of(
             self.plan,
             inputs.norm,
@@ -182,12 +189,31 @@ class BoundAnalysis:
         for name, array in (("W", inputs.weight), ("B", inputs.bias)):
             if array is not None:
                 self.known[name] = Approximation(array.astype(np.float64), np.zeros(1))
+        self.normal: set[str] = set()
+        """Variables that hold no subnormal number, for their steps flush them."""
         for op in self.program.operations:
-            operands = (self.known[arg] for arg in op.args)
-            result = OPERATIONS[op.operation].bound(self, op, *operands)
+            result = OPERATIONS[op.operation].bound(self, op, *self._operands(op))
             if isinstance(result, MeanAndSum):
                 self.known[op.mean], result = result
             self.known[op.out] = result
+
+    def _operands(self, op: Op) -> list[Any]:
+        """What is known of them: a step that flushes begins with those that another left."""
+        operands = [self.known[arg] for arg in op.args]
+        if op.kind == EXACT:
+            self.normal.update({op.out} if self.normal.issuperset(op.args) else ())
+            return operands
+        if not self.roundings.flushes(op.step, op.kind):
+            return operands
+        self.normal.update((op.out, op.mean))
+        if op.operation in ("cast", "scale"):
+            # A cast flushes as it rounds, and a power of two is no operand of the hardware.
+            return operands
+        tiny, n = self.roundings.formats[op.kind].tiny, self.rows.n
+        return [
+            known if arg in self.normal else flushed(known, tiny, n)
+            for arg, known in zip(op.args, operands, strict=True)
+        ]
 
     @property
     def rows(self) -> Rows:

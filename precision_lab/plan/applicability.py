@@ -30,8 +30,8 @@ def can_run(plan: Plan, format: str) -> bool:
     """
     used = {plan.compute_format, plan.square_format, plan.sum_format, plan.reciprocal_format}
     # The gain is multiplied in the output's format.
-    used |= {plan.output_format} if plan.cast == "early" else set()
-    return all(formats[format if name == "input" else name].nan for name in used)
+    used |= {plan.output_format} if plan.cast != "late" else set()
+    return all(formats[name if name in formats else format].nan for name in used)
 
 
 @cache

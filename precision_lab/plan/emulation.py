@@ -195,6 +195,9 @@ class Emulation:
             for op in operations:
                 operands = [known[arg] if arg in known else self._argument(arg) for arg in op.args]
                 arithmetic = self.arithmetic(op.step, op.kind)
+                # A power of two that scales is no operand of the hardware.
+                if not arithmetic.format.subnormals and op.operation != "scale":
+                    operands = [arithmetic.operand(value) for value in operands]
                 result: Any = OPERATIONS[op.operation].compute(self, arithmetic, *operands)
                 if isinstance(result, tuple):
                     mean, result = result
@@ -246,7 +249,7 @@ DOUBLE = Emulated(formats["float64"])
 @lru_cache(maxsize=1 << 15)
 def _settled(plan: Plan, own: str, weight: str) -> tuple[Plan, dict[str, Format]]:
     settled = plan.formats_for(own, weight)
-    return settled, settled.step_formats()
+    return settled, settled.step_formats(formats[own])
 
 
 @lru_cache(maxsize=1 << 8)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from precision_lab.arithmetic import Floats
+    from precision_lab.numbers import Format
+
+
+class EpsRule(NamedTuple):
+    """An eps by default that depends on the format of x: what it is in words, and as a number."""
+
+    meaning: str
+    of: Callable[[Format], float]
+
+
+EPS_RULES: dict[str, EpsRule] = {
+    "input_epsilon": EpsRule(
+        "the machine epsilon of x's format, 2^-7 in bfloat16 and 2^-10 in float16",
+        lambda x: x.epsilon,
+    )
+}
+"""By name, as a plan's `eps_default` has them."""
 
 BITS = 400
 """Of precision where roots do not leave a comparison of rationals."""

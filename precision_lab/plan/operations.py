@@ -117,6 +117,7 @@ OPERATIONS: dict[str, Operation] = {
     "reciprocal": Operation(_reciprocal, rules.reciprocal),
     "one_plus": Operation(_one_plus, rules.one_plus),
     "maximum": Operation(_maximum, rules.maximum),
+    "scale": Operation(_of("multiply"), rules.scale),
     "sum": Operation(_sum, rules.sum),
     "mean": Operation(_mean, rules.mean),
     "mean_less_one": Operation(_mean_less_one, rules.mean_less_one),

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.arithmetic import Emulated
 from precision_lab.exceptions import InputError, unknown
 from precision_lab.norm import Norm, norms
 from precision_lab.numbers import Format, formats
+from precision_lab.plan.eps_places import EPS_RULES
 from precision_lab.plan.switches import (
     CHOICES,
     FOLDED,
     FORMAT_SWITCHES,
     ONE_PASS,
+    OPEN_FORMATS,
     SHIFTED,
     checked,
 )
@@ -49,13 +52,15 @@ class Plan:
     assumed
         Names of the fields that the source, as read, does not settle: they hold a likely value.
     eps_default
-        The eps of the implementation, where the user gives none.
+        The eps of the implementation, where the user gives none: a number, or the name of a rule.
+        ``"input_epsilon"`` is the machine epsilon of x's format, 2^-7 in bfloat16.
     summary
         One sentence.
     cast
         ``early``: the normalised value is rounded to the output format before the gain is
         multiplied, and gain and bias are computed in the output format. ``late``: after it, and
-        they are computed in `compute_format`.
+        they are computed in `compute_format`. ``input``: before it, but to x's format, which is
+        ``early`` unless the output format is another.
     eps_place
         ``inside`` √(ms + eps); ``outside`` √ms + eps; ``outside_root`` √ms + √eps; ``both``
         √(ms + eps) + eps; ``max`` √max(ms, eps); ``sum`` √((Σ + eps)/n); ``missing`` √ms.
@@ -72,7 +77,8 @@ class Plan:
     gain_format
         The gain, 1 + g included, is rounded to it. Here ``input`` is the weight's own format.
     output_format
-        The format of y.
+        The format of y. Besides x's, which is ``input``: the weight's own (``weight``), or the
+        narrowest of both, float32 and float64 that holds x and the weight (``promoted``).
     divisor
         Of the mean of squares: ``n``, ``n-1``, or ``reciprocal_n``, with which it is multiplied by
         1/n, itself rounded, and so is the sum for the mean.
@@ -112,6 +118,10 @@ class Plan:
         [1/2, 1).
     output_rounding
         The mode of every rounding to the output format.
+    underflow
+        ``flush_to_zero``: of a step in float32, operands below 2^-126 and results that are so
+        after rounding to 24 bits become zeros of their sign, as with CUDA's ``-ftz`` and x86's DAZ
+        and FTZ. ``gradual``: nothing is lost.
 
     Raises
     ------
@@ -125,7 +135,7 @@ class Plan:
     version: str = ""
     verified: str = ""
     assumed: tuple[str, ...] = ()
-    eps_default: float = 1e-6
+    eps_default: float | str = 1e-6
     summary: str = ""
     cast: str = "late"
     eps_place: str = "inside"
@@ -147,10 +157,13 @@ class Plan:
     order: str = "pairwise"
     prescale: str = "none"
     output_rounding: str = "nearest_even"
+    underflow: str = "gradual"
 
     def __post_init__(self) -> None:
         if self.norm not in ("any", *norms):
             raise unknown("norm", self.norm, ("any", *norms))
+        if isinstance(self.eps_default, str) and self.eps_default not in EPS_RULES:
+            raise unknown("rule for eps", self.eps_default, EPS_RULES)
         for switch, value in self.switches.items():
             object.__setattr__(self, switch, checked(switch, value))
         _refuse_contradictions(self)
@@ -193,6 +206,18 @@ class Plan:
         assumed = tuple(field for field in self.assumed if field not in changed)
         return dataclasses.replace(self, verified="", assumed=assumed, **known)
 
+    def default_eps(self, input_format: Format | str) -> float:
+        """The eps of the implementation for x of a format, where the user gives none.
+
+        Parameters
+        ----------
+        input_format
+            The format of x.
+        """
+        if isinstance(self.eps_default, str):
+            return EPS_RULES[self.eps_default].of(formats.find(input_format))
+        return self.eps_default
+
     def norm_for(self, norm: Norm | str | None = None) -> Norm:
         """The norm that the plan computes: its own, or for a plan of both the one asked for.
 
@@ -216,9 +241,10 @@ class Plan:
         return row
 
     def formats_for(self, input_format: Format | str, weight_format: Format | str) -> Plan:
-        """This plan with every ``input`` replaced by the format that it stands for.
+        """This plan with every format that is open replaced by the one that it stands for.
 
-        And ``shift_narrow`` by what it does with that format.
+        And ``shift_narrow`` by what it does with that format, and the cast ``input`` by ``early``
+        where that is the same.
 
         Parameters
         ----------
@@ -226,22 +252,39 @@ class Plan:
             The formats of x and of the weight.
         """
         input_name, weight = formats.find(input_format).name, formats.find(weight_format).name
+        stands_for = {"input": input_name, "weight": weight}
+        if self.output_format == "promoted":
+            stands_for["promoted"] = _promoted(input_name, weight)
         resolved: dict[str, Any] = {
-            switch: weight if switch == "gain_format" else input_name
+            switch: weight if switch == "gain_format" else stands_for[getattr(self, switch)]
             for switch in FORMAT_SWITCHES
-            if getattr(self, switch) == "input"
+            if getattr(self, switch) in OPEN_FORMATS[switch]
         }
+        if self.cast == "input" and resolved.get("output_format", self.output_format) == input_name:
+            resolved["cast"] = "early"
         if self.apply == "shift_narrow":
             narrow = formats[input_name].precision < formats["float32"].precision
             resolved["apply"] = "scale_shift" if narrow else "centred"
         return dataclasses.replace(self, **resolved) if resolved else self
 
-    def step_formats(self) -> dict[str, Format]:
-        """The formats of a plan without ``input``, keyed by ``"square"``, ``"sum"`` and so on."""
-        return {
-            switch.removesuffix("_format"): formats[getattr(self, switch)]
+    def step_formats(self, input_format: Format | None = None) -> dict[str, Format]:
+        """The formats of a plan of which none is open, keyed by ``"square"``, ``"sum"`` and so on.
+
+        float32 comes without its subnormals where a plan flushes them.
+
+        Parameters
+        ----------
+        input_format
+            That of x, which the key ``"input"`` gets.
+        """
+        known: dict[str, Format] = dict(formats)
+        if self.underflow == "flush_to_zero":
+            known["float32"] = known["float32"].flushed
+        steps = {
+            switch.removesuffix("_format"): known[getattr(self, switch)]
             for switch in FORMAT_SWITCHES
         }
+        return steps if input_format is None else {**steps, "input": known[input_format.name]}
 
     def scale(self, x: NDArray[Any], eps: float) -> NDArray[np.float64]:
         """The power of two that `prescale` multiplies each row by, [rows, 1] or [1, 1].
@@ -280,9 +323,21 @@ SWITCHES: tuple[str, ...] = tuple(
 """The switches of a plan, in order."""
 
 
+def _promoted(one: str, other: str) -> str:
+    """The first of two formats, float32 and float64 that holds both."""
+    pair = formats[one], formats[other]
+    return next(
+        wide.name
+        for wide in (*pair, formats["float32"], formats["float64"])
+        if all(Emulated(wide).holds(each) for each in pair)
+    )
+
+
 def _refuse_contradictions(plan: Plan) -> None:
-    if plan.apply in FOLDED and plan.cast == "early":
-        message = f"apply {plan.apply!r} multiplies the gain into r: cast 'early' casts nothing"
+    if plan.apply in FOLDED and plan.cast != "late":
+        message = (
+            f"apply {plan.apply!r} multiplies the gain into r: cast {plan.cast!r} casts nothing"
+        )
     elif plan.apply in FOLDED and plan.bias == "before_gain":
         message = f"apply {plan.apply!r} multiplies the gain first: bias 'before_gain' is too late"
     elif plan.apply in SHIFTED and plan.inverse == "divide":

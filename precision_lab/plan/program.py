@@ -71,7 +71,7 @@ class Op(NamedTuple):
     step
         The name of the step, under which it is traced and may be made exact; "" for none.
     kind
-        Whose format it has: a format switch without its ``_format``, or `EXACT`.
+        Whose format it has: a format switch without its ``_format``, ``input``, or `EXACT`.
     operation
         A row of `operations`.
     args
@@ -186,7 +186,7 @@ class _Compiler:
         x = self.emit("x₀" if scaled else "x", "upcast", "compute", "cast", "X", formula="x")
         self.emit("s", "", EXACT, f"scale_{self.plan.prescale}", x, "EPS")
         if scaled:
-            self.emit("x", "prescale", "compute", "multiply", x, "s", formula="x·s")
+            self.emit("x", "prescale", "compute", "scale", x, "s", formula="x·s")
         if self.partial:
             self.summed = self.emit("e", "", EXACT, "entering", "x")
         kind = self.plan.statistic
@@ -299,9 +299,10 @@ class _Compiler:
                (value, factor), f"{formula}·{factor}")
         ]  # fmt: skip
         chain += subtracted
-        if plan.cast == "early":
-            chain.append(Op("v", "cast", "output", "cast", ("v",), "v"))
-        kind = chain[-1].kind
+        if plan.cast != "late":
+            target = "output" if plan.cast == "early" else "input"
+            chain.append(Op("v", "cast", target, "cast", ("v",), "v"))
+        kind = "compute" if plan.cast == "late" else "output"
         affine = []
         if self.gain and factor == "r":
             affine.append(Op("v", "gain", kind, "multiply", ("v", "g"), "v·g"))

@@ -140,7 +140,7 @@ def steps(
         raise InputError(
             "steps holds a plan to float64, so that inputs and steps must be narrower, as float32"
         )
-    target = run.formats["output"]
+    target = formats[run.plan.output_format]
     output = target.cast(run.output())[0]
     names = [step.name for step in trace]
     exact_trace: list[Step] = []

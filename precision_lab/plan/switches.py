@@ -22,12 +22,24 @@ FORMAT_SWITCHES = (
     "gain_format",
     "output_format",
 )
-"""Switches whose value is a format's name, or ``input``."""
+"""Switches whose value is a format's name, or open: ``input`` and what `OPEN_FORMATS` has."""
+
+OPEN_FORMATS: dict[str, dict[str, str]] = {
+    **{switch: {"input": "that of x"} for switch in FORMAT_SWITCHES},
+    "gain_format": {"input": "the weight's own"},
+    "output_format": {
+        "input": "that of x",
+        "weight": "that of the weight",
+        "promoted": "the narrowest that holds x and the weight",
+    },
+}
+"""By format switch: the values that the arrays decide, and what these mean."""
 
 MEANINGS: dict[str, dict[str, str]] = {
     "cast": {
         "early": "to the output format before the gain",
         "late": "to the output format at the end",
+        "input": "to that of x before the gain, which is of the output format",
     },
     "eps_place": {place.name: place.meaning for place in EPS_PLACES.values()},
     "divisor": {
@@ -72,6 +84,10 @@ MEANINGS: dict[str, dict[str, str]] = {
         "row_max": "squares of x scaled to about 1",
     },
     "output_rounding": {"nearest_even": "to nearest, ties to even", "toward_zero": "truncated"},
+    "underflow": {
+        "gradual": "subnormal numbers are kept",
+        "flush_to_zero": "float32 steps take subnormal operands and results for zero",
+    },
 }
 """By switch and value, for all switches but formats and orders."""
 
@@ -101,10 +117,10 @@ def checked(switch: str, value: Any) -> str:
             raise unknown(f"value of {switch}", value, CHOICES[switch])
         return str(value)
     if switch in FORMAT_SWITCHES:
-        if value == "input":
-            return "input"
+        if not isinstance(value, Format) and value in OPEN_FORMATS[switch]:
+            return str(value)
         if not isinstance(value, Format) and value not in formats:
-            raise unknown(f"value of {switch}", value, ("input", *formats))
+            raise unknown(f"value of {switch}", value, (*OPEN_FORMATS[switch], *formats))
         return formats.find(value).name
     if switch == "order":
         return orders.find(value).name
@@ -122,6 +138,5 @@ def meaning(switch: str, value: str) -> str:
     if switch == "order":
         return orders[value].description
     if switch in FORMAT_SWITCHES:
-        own = "the weight's own" if switch == "gain_format" else "that of x"
-        return own if value == "input" else ""
+        return OPEN_FORMATS[switch].get(value, "")
     return MEANINGS[switch][value]

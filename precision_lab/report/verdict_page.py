@@ -35,13 +35,13 @@ def verdict_html(verdict: Verdict, *, command: str = "") -> str:
     power = [
         {
             "hidden": one.hidden,
-            "smallest error of r": f"{one.root:.1e}",
-            "smallest error of an element": f"{one.element:.1e}",
+            "in 1/std" if verdict.claim.norm.centred else "in 1/rms": f"{one.root:.1e}",
+            "in an element": f"{one.element:.1e}",
         }
         for one in verdict.power
     ]
     table = PageTable(
-        title="What would have been seen",
+        title="Smallest detectable errors",
         rows=power,
         note="Relative errors from which on an output leaves what is sound.",
     )

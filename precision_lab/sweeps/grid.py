@@ -178,7 +178,7 @@ class Sweep(_Axes):
         format, weight_format = stored["formats"], stored["weight_formats"]
         for plan, fields in plans:
             inputs["weight_format"] = weight_format or format
-            inputs["eps"] = plan.eps_default if eps is None else eps
+            inputs["eps"] = plan.default_eps(format) if eps is None else eps
             for chosen in combinations(COMPUTED, self._values, {**stored, "plans": plan}):
                 yield Case(**{**inputs, **fields, **_fields(COMPUTED, chosen)})
         if any(axis.default_values[0] not in self._values[axis.name] for axis in OF_PLANS):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import make_bias, make_gain
 from precision_lab.norm import Inputs, check
-from precision_lab.validation.probe_table import Probe, ProbeRequest, probes
+from precision_lab.validation.probe_table import WIDTHS, Probe, ProbeRequest, every_size, probes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -45,6 +46,11 @@ class Call:
     def hidden(self) -> int:
         """Elements of a row."""
         return int(self.inputs.x.shape[1])
+
+    def without(self, names: Collection[str]) -> Call:
+        """The same call without its weight, its bias or both."""
+        inputs = dataclasses.replace(self.inputs, **dict.fromkeys(names))  # type: ignore[arg-type]
+        return Call(self.probe, inputs, "none" if "weight" in names else self.gain)
 
     def __str__(self) -> str:
         what = f"{self.probe} [{self.rows}, {self.hidden}], gain {self.gain}"
@@ -108,6 +114,9 @@ def _of_probe(
 ) -> Iterator[Call]:
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
     near = probe.name.startswith("near-eps")
+    if probe.everywhere:
+        yield from _everywhere(probe, claim, sizes, counts)
+        return
     for turn, size in enumerate(probe.hidden if sizes is None else sizes):
         for count in (probe.rows,) if counts is None else counts:
             gains = probe.gains if probe.each else (probe.gains[turn % len(probe.gains)],)
@@ -118,12 +127,28 @@ def _of_probe(
                     yield _call(probe, claim, size, count, gain=gain, eps=eps, biased=step % 3 != 0)
 
 
+def _everywhere(
+    probe: Probe, claim: Claim, sizes: list[int] | None, counts: list[int] | None
+) -> Iterator[Call]:
+    """Every pair of size, eps and gain at the widths of models; at other sizes one in turn."""
+    for turn, size in enumerate(every_size(claim.seed) if sizes is None else sizes):
+        every = range(len(claim.eps)) if sizes is not None or size in WIDTHS else (turn,)
+        for step in every:
+            eps = claim.eps[step % len(claim.eps)]
+            gain = probe.gains[(turn + step) % len(probe.gains)]
+            for count in (probe.rows,) if counts is None else counts:
+                yield _call(
+                    probe, claim, size, count, gain=gain, eps=eps, biased=(turn + step) % 4 != 0,
+                    turn=step,
+                )  # fmt: skip
+
+
 def _call(
     probe: Probe, claim: Claim, size: int, count: int, *,
-    gain: str, eps: float, biased: bool,
+    gain: str, eps: float, biased: bool, turn: int = 0,
 ) -> Call:  # fmt: skip
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
-    seed = claim.seed * 1_000_003 + place * 100_003 + size
+    seed = claim.seed * 1_000_003 + place * 100_003 + size + turn * 10_007
     request = ProbeRequest(count, size, claim.format, eps, seed, claim.norm.centred)
     with np.errstate(all="ignore"):
         x = claim.format.cast(probe.make(request))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from precision_lab.norm import rows_of
+from precision_lab.validation.evidence import Evidence
 from precision_lab.validation.soundness import (
     Exact,
     Hypothesis,
@@ -165,11 +166,14 @@ class Elimination:
         most.
     refuted
         Whether all are dead.
+    evidence
+        Which outputs are not counted.
     """
 
     claim: Claim
     alive: list[Hypothesis] = field(default_factory=list)
     refuted: bool = False
+    evidence: Evidence = field(default_factory=Evidence)
 
     def __post_init__(self) -> None:
         centred = self.claim.norm.centred
@@ -184,6 +188,7 @@ class Elimination:
     def judge(self, inputs: Inputs, y: Floats) -> Rejection | None:
         """One call: the hypotheses that do not explain it die; what is wrong if none does."""
         judged = list(parts(inputs, y, self.claim))
+        self.evidence.add(judged, self.alive, y.shape[1])
         left = self._explaining(judged, biased=inputs.bias is not None)
         if left:
             if not self.refuted:

@@ -19,7 +19,7 @@ from precision_lab.validation.power_notes import notes
 from precision_lab.validation.property_table import Bench, properties
 from precision_lab.validation.session import Session
 from precision_lab.validation.standards import OnePlan, Sound, standard
-from precision_lab.validation.verdict import Diagnosis, Verdict
+from precision_lab.validation.verdict import Diagnosis, Unjudged, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -71,8 +71,8 @@ def validate(
     format, weight_format, output_format
         Of x, bfloat16 by default; of weight and bias, and of y, by default the same.
     eps
-        The values that it is tried with: 1e-6 and 1e-5 by default. What is fixed in the kernel and
-        declared by it comes before these defaults.
+        The values that it is tried with: 1e-6, 1e-5 and 1e-12 by default. What is fixed in the
+        kernel and declared by it comes before these defaults.
     weight_offset
         Added to the weight to give the gain: 1 for kernels that store g − 1. By default what the
         kernel declares, 0 for a function.
@@ -94,7 +94,8 @@ def validate(
     name
         Of the kernel, for the verdict; by default the function's own.
     framework, device
-        ``"torch"`` has it called with tensors, on ``"cpu"`` or ``"cuda"``.
+        ``"torch"`` has it called with tensors, ``"jax"`` with JAX's arrays, on ``"cpu"`` or
+        ``"cuda"``.
     isolate
         Whether it is called in a process of its own, so that it may hang and crash. Another process
         must be able to import it.
@@ -198,6 +199,7 @@ def examine(
     against = standard(claim, plan, bits=bits)
     session = Session(claim, execute, against, calls)
     session.run()
+    calls = session.calls
     failures, unsupported = session.conclude()
     sound = against if isinstance(against, Sound) else None
     judged = session.judged > 0
@@ -234,7 +236,8 @@ def examine(
     fault = known.fault
     if failures and not session.rejected and only_side_effects(failures, session.outcomes):
         fault = f"its numbers are right, but {failures[0].message}"
-    explained = session.outputs > 0 and not session.rejected
+    unjudged = Unjudged() if sound is None else sound.evidence.of(sound.narrowest)
+    explained = session.outputs > unjudged.outputs and not session.rejected
     return Verdict(
         kernel=name,
         claim=claim,
@@ -250,5 +253,7 @@ def examine(
         notes=notes(calls, session.outcomes, claim, sound.narrowest) if sound else (),
         errors=spreads(session.errors),
         calls=session.judged,
-        outputs=session.outputs,
+        outputs=session.outputs - unjudged.outputs,
+        unjudged=unjudged,
+        tried=session.tried,
     )

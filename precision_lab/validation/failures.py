@@ -70,7 +70,8 @@ class Failure:
     ----------
     kind
         ``value``, ``root`` (no one r explains a row), ``special`` (rows with NaN or infinities),
-        ``plan``, ``raised``, ``shape``, ``type``, ``modified``, ``stdout``, ``error-state``,
+        ``plan``, ``raised``, ``shape``, ``type``, ``modified``, ``overwritten`` (the next call
+        changes what it returned), ``layout`` (it ignores strides), ``stdout``, ``error-state``,
         ``rounding`` (it left another mode), ``flush``, ``streams``, ``stray`` (more answers than
         calls), ``broken`` (what calls it), ``property``, ``nothing`` (no call was judged);
         ``killed``, ``hung`` or ``given-up`` (not called again) of one in a process of its own.
@@ -151,7 +152,8 @@ class Failure:
 
 
 SIDE_EFFECTS = (
-    "stdout", "modified", "error-state", "rounding", "flush", "streams", "type", "property",
+    "stdout", "modified", "overwritten", "layout", "error-state", "rounding", "flush", "streams",
+    "type", "property",
 )  # fmt: skip
 """Kinds of what may be wrong where all numbers are right."""
 

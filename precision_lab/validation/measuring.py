@@ -64,10 +64,15 @@ def powers(
     A relative error of r larger than the bound and what the outputs of a row leave open moves some
     output of that row out of what is sound; of a size's rows the sharpest counts.
     """
+    sizes = {call.hidden for call in calls if call.probe in ("normal", "exact")}
     roots: dict[int, float] = {}
     elements: dict[int, float] = {}
     for call, outcome in zip(calls, outcomes, strict=True):
-        if outcome.y is None or call.probe not in ("normal", "exact", "sparse", "tail"):
+        if (
+            outcome.y is None
+            or call.hidden not in sizes
+            or call.probe not in ("normal", "exact", "sparse", "tail")
+        ):
             continue
         few = call.inputs.take(slice(ROWS))
         judgement = Judgement(Exact(few), outcome.y[:ROWS], last_cast(claim))
@@ -77,8 +82,9 @@ def powers(
             roots[n] = min(roots.get(n, np.inf), float(np.nanmin(power)))
         if call.probe == "normal":
             elements[n] = _element_power(judgement, assumed, claim)
-    sizes = sorted({*roots, *elements})
-    return tuple(Power(n, roots.get(n, np.nan), elements.get(n, np.nan)) for n in sizes)
+    return tuple(
+        Power(n, roots.get(n, np.nan), elements.get(n, np.nan)) for n in sorted({*roots, *elements})
+    )
 
 
 def _element_power(judgement: Judgement, assumed: Hypothesis, claim: Claim) -> float:

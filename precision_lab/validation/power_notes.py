@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a LayerNorm's wider bound lets pass an error that can be seen."""
+"""Where a wider bound lets pass an error that can be seen."""
 
 from __future__ import annotations
 
@@ -21,10 +21,17 @@ if TYPE_CHECKING:
     from precision_lab.validation.calls import Call
     from precision_lab.validation.soundness import Hypothesis
 
-WIDER = (
-    "its statistic needs the wider bound of Welford's updates, of scale-and-shift or of a mean"
-    " by a rounded 1/n"
-)
+WIDER = {
+    "scaled": "its mean square needs the wider bound of addends that are scaled before they are"
+    " added, such as x·(x/n)",
+    "running": "its mean square needs the wider bound of a running mean of squares or of a sum of"
+    " squares with a running scale",
+    "welford": "its statistic needs the wider bound of Welford's updates, of scale-and-shift, of a"
+    " mean by a rounded 1/n or of addends that are scaled before they are added",
+    "shifted": "its statistic needs the wider bound of rows that are shifted before the mean is"
+    " taken",
+}
+"""What is said of a kind of statistic that is not the narrowest."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ def notes(
     """
     if left.statistic == "direct":
         return ()
+    wider = WIDER[left.statistic]
     narrow = dataclasses.replace(left, statistic="direct")
     visible = 2 * claim.output_format.epsilon
     worst: VisibleError | None = None
@@ -71,8 +79,8 @@ def notes(
             worst = VisibleError(
                 captured,
                 float(far.max()),
-                f"{WIDER}{SHOWS}{call}: of the row {array_text(row)} element {j} is"
+                f"{wider}{SHOWS}{call}: of the row {array_text(row)} element {j} is"
                 f" {hex_text(float(judged.y[i, j]))} ({judged.y[i, j]:.4g}),"
                 f" where the exact value is {exact[i, j]:.4g}",
             )
-    return (WIDER if worst is None else worst.sentence,)
+    return (wider if worst is None else worst.sentence,)

@@ -8,6 +8,8 @@ every machine.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 
 
 # Streams that no family uses.
-NUMBERS, SIGNS, PLACES = range(32, 35)
+NUMBERS, SIGNS, PLACES, GAPS = range(32, 36)
 
-EVERY = (1, 2, 3, 7, 8, 33, 64, 127, 577, 769, 1024, 2048, 5120)
+EVERY = (1, 2, 3, 7, 8, 33, 64, 127, 577, 769, 1024, 2048, 4096, 5120)
 """Rows of these sizes by default."""
 
 LONG = 16385
@@ -35,6 +37,21 @@ LONG = 16385
 
 BLOCK = 128
 """Blocks of this many elements, whose edges and contents are probed one by one."""
+
+WIDTHS = (
+    64, 96, 128, 256, 384, 512, 576, 640, 768, 896, 1024, 1280, 1536, 1600, 2048, 2560, 2880, 3072,
+    3584, 4096, 5120, 7168, 8192,
+)  # fmt: skip
+"""Rows of models and of their heads; every kind of row is tried there, with every eps."""
+
+FAR = 2**16
+"""And one row past this, where an index of 16 bits ends."""
+
+GAP = 8
+"""Sizes farther apart than this have a gap between them."""
+
+COVERED = 2**17
+"""Elements of a call with rows of every kind at most, or one row."""
 
 LARGEST_CALL = 2**22
 """Elements of a call at most; ordinary rows may have more."""
@@ -106,6 +123,10 @@ class Probe:
         Rows of `inputs.gains`, used in turn from size to size.
     each
         Whether every gain is tried at every size.
+    everywhere
+        Whether it is tried at `every_size` too, with every eps at the widths of models.
+    mixes
+        Whether its rows are among those of every kind.
     centred
         For norms that subtract a mean only.
     """
@@ -117,7 +138,51 @@ class Probe:
     rows: int = 4
     gains: tuple[str, ...] = ("random", "wide")
     each: bool = False
+    everywhere: bool = False
+    mixes: bool = True
     centred: bool = False
+
+
+def every_size(seed: int) -> list[int]:
+    """Rows of every size that users run: up to 8192 there is one in each gap, and one past `FAR`.
+
+    Widths of models, powers of two and their neighbours, and in each gap between two of these a
+    size drawn from the seed.
+    """
+    powers = {2**k + side for k in range(2, 14) for side in (-1, 0, 1)}
+    known = sorted({1, 2, *powers, *WIDTHS})
+    gaps = [(a, b) for a, b in itertools.pairwise(known) if b - a > GAP] + [(FAR, FAR + 4096)]
+    shares = Draws(seed).uniform(GAPS, len(gaps))
+    drawn = [a + 1 + int(share * (b - a - 1)) for (a, b), share in zip(gaps, shares, strict=True)]
+    return sorted({*known, *drawn, LONG})
+
+
+def _kinds(request: ProbeRequest) -> Floats:
+    """Rows of every kind, one after another, and again up to as many as are asked for.
+
+    Of long rows there are fewer: those of some kinds, other ones for another seed.
+    """
+    kinds = [
+        probe for probe in probes.values()
+        if probe.mixes and (request.centred or not probe.centred)
+    ]  # fmt: skip
+    first = request.seed % len(kinds)
+    fitting = max(1, min(len(kinds), COVERED // request.hidden))
+    kinds = (kinds[first:] + kinds[:first])[:fitting]
+    times = max(1, -(-request.rows // len(kinds)))
+    # Of each kind the same number of rows, taken from all that it makes.
+    made = [probe.make(dataclasses.replace(request, rows=times)) for probe in kinds]
+    few = [rows[(request.seed + np.arange(times)) % len(rows)] for rows in made if len(rows)]
+    return np.stack(few, axis=1).reshape(-1, request.hidden)
+
+
+def _specials(request: ProbeRequest) -> Floats:
+    """Ordinary rows among which single ones hold a NaN, or an infinity where there is one."""
+    x = request.family("normal")
+    values = [math.nan, math.inf, -math.inf] if request.format.infinities else [math.nan]
+    for turn, row in enumerate(range(request.seed % 3, len(x), 13)):
+        x[row, (turn * 7919) % request.hidden] = values[turn % len(values)]
+    return x
 
 
 def _sparse(request: ProbeRequest) -> Floats:
@@ -206,6 +271,16 @@ def _steps(request: ProbeRequest) -> Floats:
     return np.asarray(np.where(more, base + request.format.ulp(base), base))
 
 
+def _near_constant(request: ProbeRequest) -> Floats:
+    """Constants of a full significand, but for one element that is one ulp more."""
+    bits = 2.0 ** (request.format.precision - 1)
+    scale = min(1.0, request.format.largest / (4 * bits))
+    base = bits + 2.0 * request.draws.below(int(bits) // 2, PLACES, request.rows)[:, None] + 1.0
+    x = np.repeat(base, request.hidden, axis=1)
+    x[:, -1] += 1.0
+    return np.asarray(x * scale)
+
+
 def _special(value: float) -> Callable[[ProbeRequest], Floats]:
     """Ordinary rows, the second and the last with one special value, the last one's at its end."""
 
@@ -238,19 +313,21 @@ probes: Table[Probe] = Table(
         ),
         Probe(
             "sparse", "elements left out at the ends and at the edges of blocks",
-            _sparse, hidden=(*EVERY, LONG), gains=("powers-of-two", "random"),
+            _sparse, hidden=(*EVERY, LONG), gains=("powers-of-two", "random"), mixes=False,
         ),
         Probe(
             "block", "elements left out or counted twice, anywhere",
-            _blocks, hidden=(127, 577, 769, 1024, 2048, 5120, LONG), gains=("random",),
+            _blocks, hidden=(127, 577, 769, 1024, 2048, 4096, 5120, LONG), gains=("random",),
+            mixes=False,
         ),
         Probe(
             "tail", "elements left out at the end, where a running mean hides them",
             _tail, hidden=(*EVERY[1:], LONG), rows=48, gains=("random", "wide"), centred=True,
+            mixes=False,
         ),
         Probe(
             "gain", "gain ignored, multiplied too early or in a narrow format",
-            lambda a: a.family("normal"), hidden=(3, 64, 769), each=True,
+            lambda a: a.family("normal"), hidden=(3, 64, 769, 4096), each=True, mixes=False,
             gains=(
                 "none", "ones", "random", "wide", "negative", "tiny", "powers-of-two",
                 "many-sizes", "zero",
@@ -279,7 +356,7 @@ probes: Table[Probe] = Table(
         ),
         Probe("constant", "a variance that cancels, or is negative", _constants, rows=8),
         Probe("zero", "a division by zero, an eps that is missing", lambda a: a.family("zero")),
-        Probe("mixed", "rows that touch each other", _mixed, rows=12),
+        Probe("mixed", "rows that touch each other", _mixed, rows=12, mixes=False),
         *(
             Probe(
                 f"offset-{offset:g}", "a mean subtracted or not, a variance that cancels",
@@ -292,20 +369,43 @@ probes: Table[Probe] = Table(
         ),
         Probe("steps", "a one-pass variance: the mean is far larger than the spread", _steps,
               hidden=(3, 8, 64, 769)),
-        Probe("nan", "a NaN that is lost, or spreads to other rows", _special(math.nan)),
-        Probe("infinity", "an infinity that spreads to other rows", _special(math.inf)),
+        Probe("near-constant", "a one-pass variance: it is negative", _near_constant, rows=8,
+              hidden=(8, 64, 769, 4096)),
+        Probe("nan", "a NaN that is lost, or spreads to other rows", _special(math.nan),
+              mixes=False),
+        Probe("infinity", "an infinity that spreads to other rows", _special(math.inf),
+              mixes=False),
         Probe("minus-infinity", "an infinity that spreads to other rows", _special(-math.inf),
-              hidden=(7,)),
+              hidden=(7,), mixes=False),
         *(
             Probe(
                 f"rows-{rows}", "another path for few or many rows, or for none",
-                lambda a: a.family("normal"), hidden=(64,), rows=rows,
+                lambda a: a.family("normal"), hidden=(64,), rows=rows, mixes=False,
             )
             for rows in (0, 1, 3, 40, 257)
         ),
         Probe(
             "overflow", "outputs past the format's largest value, held there or at another's",
-            lambda a: a.family("normal"), hidden=(3, 64, 769), gains=("huge",),
+            lambda a: a.family("normal"), hidden=(3, 64, 769, 1024, 4096), gains=("huge",),
+            mixes=False,
+        ),
+        Probe(
+            "every-kind", "any fault of some sizes, eps or gains alone",
+            _kinds, hidden=(), rows=1, gains=("mixed", "none", "random"), everywhere=True,
+            mixes=False,
+        ),
+        Probe(
+            "many-rows", "any fault of some rows alone, or of many",
+            _kinds, hidden=(16, 65, 128, 300), rows=1100, gains=("mixed", "none"), mixes=False,
+        ),
+        Probe(
+            "special-rows", "a NaN or an infinity that is lost, or spreads, at some sizes or rows",
+            _specials, hidden=(64, 256, 512, 1024, 4096, 8192), rows=64, gains=("random", "none"),
+            mixes=False,
+        ),
+        Probe(
+            "many-special-rows", "a NaN or an infinity that is lost, or spreads, among many rows",
+            _specials, hidden=(16, 33, 64), rows=1100, gains=("random", "none"), mixes=False,
         ),
     ],
 )  # fmt: skip

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from precision_lab.inputs import make_gain, make_inputs
 from precision_lab.norm import Inputs, check
 from precision_lab.table import Table
 from precision_lab.validation.soundness import Exact
@@ -25,6 +27,18 @@ if TYPE_CHECKING:
 
 REPEATED = 24
 """Calls that are made again at most."""
+
+BATCHES = (
+    1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 383,
+    384, 511, 512, 513, 767, 768, 1023, 1024, 1025, 2048, 2049, 4096,
+)  # fmt: skip
+"""Numbers of rows at which kernels change to another path, and their neighbours."""
+
+COMPARED = 64
+"""Rows that are compared at least: of small batches there are several."""
+
+BATCH_WIDTHS = (256, 1024)
+"""Rows of about these sizes are tried in batches."""
 
 DEVIATES = 1.96
 """Standard errors on either side that hold a mean with 95 %."""
@@ -87,7 +101,43 @@ def _batch_invariant(bench: Bench) -> Property:
                 return Property(
                     False, f"row {row} alone gives other bits than among {call.rows} rows ({call})"
                 )
-    return Property(True, f"rows of {len(answers)} calls, alone, keep their bits")
+    tried = {
+        call.hidden for call, outcome in zip(bench.calls, bench.outcomes, strict=True)
+        if outcome.bits is not None and call.rows
+    }  # fmt: skip
+    widths = {min(tried, key=lambda n: abs(n - width)) for width in BATCH_WIDTHS} if tried else ()
+    for hidden in sorted(widths):
+        if (sentence := _switch(bench, hidden)) is not None:
+            return Property(False, sentence)
+    return Property(
+        True,
+        f"rows of {len(answers)} calls, alone, keep their bits, and so do rows of"
+        f" hidden {' and '.join(map(str, sorted(widths)))} in batches of 1 to {BATCHES[-1]}",
+    )
+
+
+def _switch(bench: Bench, hidden: int) -> str | None:
+    """For which number of rows a kernel gives other bits than for many; None where for none."""
+    claim = bench.claim
+    x = make_inputs("normal", rows=BATCHES[-1], hidden=hidden, seed=claim.seed, format=claim.format)
+    gain = make_gain("random", hidden=hidden, seed=claim.seed)
+    weight = None if gain is None else claim.weight_format.cast(gain - claim.weight_offset)
+    offset, eps = claim.weight_offset, claim.eps[0]
+    inputs = check(claim.norm, claim.format.cast(x), weight, eps=eps, weight_offset=offset)
+    if bench.execute(inputs.take([0])).refused:
+        inputs = dataclasses.replace(inputs, weight=None)
+    whole = bench.execute(inputs).bits
+    for count in BATCHES[:-1]:
+        starts = range(0, max(COMPARED, count), count)
+        for start in starts if whole is not None else ():
+            rows = slice(start, start + count)
+            bits = bench.execute(inputs.take(rows)).bits
+            if bits is not None and whole is not None and bits.tobytes() != whole[rows].tobytes():
+                return (
+                    f"rows of hidden {hidden} have other bits among {count} rows than among"
+                    f" {BATCHES[-1]}"
+                )
+    return None
 
 
 def _permutation(bench: Bench) -> Property:
@@ -216,7 +266,7 @@ def _kappa(bench: Bench) -> Property:
     if not len(bench.errors):
         return Property(None, "too few outputs")
     kappa = max(0.0, float(np.ceil(np.abs(bench.errors).max() - 0.5)))
-    sentence = f"ordinary outputs are within {kappa:g} values of the correctly rounded one"
+    sentence = f"largest distance from correct rounding: {kappa:g} ulp"
     return Property(kappa <= 1.0, sentence, {"kappa": kappa})
 
 

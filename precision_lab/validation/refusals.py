@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 TRAITS: tuple[tuple[str, Callable[[Call], object]], ...] = (
     ("no rows", lambda call: call.rows == 0),
+    ("a weight", lambda call: call.inputs.weight is not None),
     # Before "no weight": where all calls without a weight have a bias, that is what is refused.
     ("a bias", lambda call: call.inputs.bias is not None),
     ("no weight", lambda call: call.inputs.weight is None),
-    ("a weight", lambda call: call.inputs.weight is not None),
     ("no bias", lambda call: call.inputs.bias is None),
 )
 """What calls may have in common, beside their sizes and eps."""
@@ -45,7 +45,7 @@ def unsupported(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> tuple[lis
     for name, trait in TRAITS:
         having = {i for i, call in enumerate(calls) if trait(call)}
         if always_refused(having):
-            limits.append(f"{name} ({_reason(outcomes, having)})")
+            limits.append(f"{name} ({_reason(outcomes, having - covered)})")
             covered |= having
     sizes = _by_value(calls, lambda call: call.hidden)
     lost = {size: having for size, having in sizes.items() if always_refused(having - covered)}
@@ -60,6 +60,29 @@ def unsupported(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> tuple[lis
                 limits.append(f"{kind} {value:g} ({_reason(outcomes, having)})")
                 covered |= having
     return limits, covered & refused
+
+
+def without_refused(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> list[Call]:
+    """Refused calls again, without the weight or bias that no call was answered with.
+
+    A norm may have neither: then its rows are judged all the same.
+
+    Parameters
+    ----------
+    calls, outcomes
+        A run, call by call.
+    """
+    refused = [call for call, one in zip(calls, outcomes, strict=True) if one.refused]
+    answered = [call for call, one in zip(calls, outcomes, strict=True) if one.bits is not None]
+    lacking = [
+        name for name in ("weight", "bias")
+        if not any(getattr(call.inputs, name) is not None for call in answered)
+    ]  # fmt: skip
+    absent = (
+        (call, [name for name in lacking if getattr(call.inputs, name) is not None])
+        for call in refused
+    )
+    return [call.without(names) for call, names in absent if names]
 
 
 def _by_value(calls: Sequence[Call], trait: Callable[[Call], float]) -> dict[float, set[int]]:

@@ -13,9 +13,10 @@ import numpy as np
 from precision_lab.validation.failures import Failure, Wrong, value_text
 from precision_lab.validation.measuring import signed_errors
 from precision_lab.validation.probe_table import probes
-from precision_lab.validation.refusals import unsupported
+from precision_lab.validation.refusals import unsupported, without_refused
 from precision_lab.validation.shrinking import shrink
 from precision_lab.validation.standards import Sound
+from precision_lab.validation.verdict import Tried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -50,7 +51,7 @@ class Session:
     standard
         What its outputs are checked against.
     calls
-        The calls.
+        The calls; those refused for a weight or a bias are made without it too.
     """
 
     claim: Claim
@@ -65,19 +66,27 @@ class Session:
 
     def run(self) -> None:
         """Make all calls and judge them."""
-        for number, call in enumerate(self.calls):
-            outcome = self.execute(call.inputs)
-            self.outcomes.append(outcome)
-            if outcome.y is None:
-                continue
-            rejection = self.standard.judge(call.inputs, outcome.y)
-            if rejection is not None:
-                self.rejected[number] = rejection
-            errors, signs = signed_errors(call.inputs, outcome.y, self.claim)
-            self.errors.append((call.probe, errors))
-            # A bias may cancel the value: an ulp of what is left is no measure.
-            if call.probe == "normal" and call.inputs.bias is None and errors.size:
-                self.ordinary.append((errors, signs))
+        for call in self.calls:
+            self._make(call)
+        more = without_refused(self.calls, self.outcomes)
+        self.calls = [*self.calls, *more]
+        for call in more:
+            self._make(call)
+
+    def _make(self, call: Call) -> None:
+        """The next call."""
+        number, outcome = len(self.outcomes), self.execute(call.inputs)
+        self.outcomes.append(outcome)
+        if outcome.y is None:
+            return
+        rejection = self.standard.judge(call.inputs, outcome.y)
+        if rejection is not None:
+            self.rejected[number] = rejection
+        errors, signs = signed_errors(call.inputs, outcome.y, self.claim)
+        self.errors.append((call.probe, errors))
+        # A bias may cancel the value: an ulp of what is left is no measure.
+        if call.probe == "normal" and call.inputs.bias is None and errors.size:
+            self.ordinary.append((errors, signs))
 
     @property
     def judged(self) -> int:
@@ -88,6 +97,19 @@ class Session:
     def outputs(self) -> int:
         """Outputs that were judged."""
         return sum(outcome.y.size for outcome in self.outcomes if outcome.y is not None)
+
+    @property
+    def tried(self) -> Tried:
+        """Sizes, rows and eps of the calls that were judged."""
+        calls = [
+            call for call, outcome in zip(self.calls, self.outcomes, strict=True)
+            if outcome.y is not None
+        ]  # fmt: skip
+        return Tried(
+            tuple(sorted({call.hidden for call in calls})),
+            tuple(sorted({call.rows for call in calls})),
+            tuple(sorted({call.inputs.eps for call in calls})),
+        )
 
     @property
     def _without_rows(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from precision_lab.exceptions import InputError
-from precision_lab.plan import bound, emulate, plans
+from precision_lab.plan import OPEN_FORMATS, bound, emulate, plans
 from precision_lab.validation.elimination import Elimination, Rejection, explains, parts, rejections
 from precision_lab.validation.soundness import Exact, Judgement, ValueRange, last_cast
 
@@ -43,6 +43,14 @@ class Sound(Elimination):
         if any(explains(judged, one) for one in self.alive):
             return None
         return rejections(judged, self.alive, y.shape[1])[0]
+
+    def rejected_alone(self, inputs: Inputs, y: Floats) -> Rejection | None:
+        """Outputs that no hypothesis explains, whatever other calls showed."""
+        judged = list(parts(inputs, y, self.claim))
+        every = [one for one in self.first if not one.flushes]
+        if any(explains(judged, one) for one in every):
+            return None
+        return rejections(judged, every, y.shape[1])[0]
 
     def expected(self, rejected: Rejection, inputs: Inputs) -> ValueRange:
         """What the hypothesis allows."""
@@ -154,9 +162,11 @@ def standard(claim: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sou
             f"plan {chosen.name!r} has the gain {chosen.gain!r}: give weight_offset={offset:g}"
         )
     wanted = claim.output_format
-    if chosen.output_format == "input" and wanted != claim.format:
-        chosen = chosen.replace(output_format=wanted.name)
     output = chosen.formats_for(claim.format, claim.weight_format).output_format
+    is_open = chosen.output_format in OPEN_FORMATS["output_format"]
+    if is_open and wanted.name != output and wanted != claim.format:
+        chosen = chosen.replace(output_format=wanted.name)
+        output = wanted.name
     if output != wanted.name:
         raise InputError(
             f"plan {chosen.name!r} gives {output}: the kernel's output format is {wanted.name}"

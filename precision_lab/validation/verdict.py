@@ -64,6 +64,69 @@ class Property:
     figures: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What a run tried: hidden sizes, numbers of rows, eps; each once, the smallest first."""
+
+    hidden: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    eps: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        hidden, rows = (
+            f"{few[0]:,}" if len(few) == 1 else f"{few[0]:,} to {few[-1]:,} ({len(few)} {what})"
+            for few, what in ((self.hidden, "sizes"), (self.rows, "numbers"))
+        )
+        eps = ", ".join(f"{value:g}" for value in self.eps)
+        return f"hidden {hidden}; rows {rows}; eps {eps}; no others"
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """Outputs that are no evidence, of rows beyond what float32 can do.
+
+    Parameters
+    ----------
+    out_of_range
+        Of rows whose sums float32 cannot hold: they have to be exact, 0, or NaN and infinities.
+    coarse
+        Of rows whose bound is wider than any cast: as of a mean far larger than the spread.
+    error
+        By how much the worst of these is off.
+    example
+        Which that is, in words.
+    visible
+        Whether some is off by more than any cast explains.
+    """
+
+    out_of_range: int = 0
+    coarse: int = 0
+    error: float = 0.0
+    example: str = ""
+    visible: bool = False
+
+    @property
+    def outputs(self) -> int:
+        """All of them."""
+        return self.out_of_range + self.coarse
+
+    def lines(self) -> list[str]:
+        """What is said of them."""
+        lines = []
+        if self.out_of_range:
+            lines.append(
+                f"  working range: rows whose squares sum to less than 2^128; {self.out_of_range:,}"
+                " outputs of others are only asked to be exact, 0, NaN or infinite"
+            )
+        if self.coarse:
+            lines.append(
+                f"  beyond float32: {self.coarse:,} outputs of rows whose mean or root float32 may"
+                f" miss by more than 1/8 are not counted; there they err by up to {self.error:.2g}"
+                + (f" ({self.example})" if self.example else "")
+            )
+        return lines
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verdict:
     """Whether a kernel is right, and why.
@@ -99,6 +162,10 @@ class Verdict:
         Signed errors by probe.
     calls, outputs
         How many were judged.
+    unjudged
+        Outputs beside these, which are no evidence.
+    tried
+        Sizes, rows and eps of the calls that were answered.
     """
 
     kernel: str
@@ -116,6 +183,8 @@ class Verdict:
     errors: tuple[Spread, ...] = ()
     calls: int = 0
     outputs: int = 0
+    unjudged: Unjudged = Unjudged()
+    tried: Tried = Tried()
 
     @property
     def passed(self) -> bool:
@@ -128,8 +197,14 @@ class Verdict:
         claim = self.claim
         what = f"{claim.norm.title} in {claim.output_format.name}"
         if self.passed:
+            if not self.outputs and self.unjudged.outputs:
+                return (
+                    f"{self.kernel} shows no fault, and is not known to be a sound {what}: all"
+                    f" {self.unjudged.outputs:,} outputs of {self.calls} calls are beyond float32."
+                )
             how = "" if self.schedule is None else f", {self.schedule}"
-            how += ", with a note" if any(SHOWS in note for note in self.notes) else ""
+            noted = self.unjudged.visible or any(SHOWS in note for note in self.notes)
+            how += ", with a note" if noted else ""
             return (
                 f"{self.kernel} is a sound {what}{how}:"
                 f" all {self.outputs:,} outputs of {self.calls} calls are explained."
@@ -149,7 +224,11 @@ class Verdict:
         if self.diagnosis:
             lines.append(f"  diagnosis: {self.diagnosis}")
         if errors := self._detectable_errors():
-            lines.append(f"  seen would have been: {errors}")
+            root = "1/std" if self.claim.norm.centred else "1/rms"
+            lines.append(f"  smallest detectable error in {root}: {errors}")
+        if self.tried.hidden:
+            lines.append(f"  tried: {self.tried}")
+        lines += self.unjudged.lines()
         lines += [f"  not supported: {limit}" for limit in self.unsupported]
         lines += [f"  {name}: {one.sentence}" for name, one in self.properties.items()]
         lines += [f"  note: {note}" for note in self.notes]
@@ -158,7 +237,7 @@ class Verdict:
     def _detectable_errors(self) -> str:
         chosen = [one for one in self.power if math.isfinite(one.root)]
         return "; ".join(
-            f"{one.root:.1e} of r at hidden {one.hidden}"
+            f"{100 * one.root:.2g} % at hidden {one.hidden}"
             for one in dict.fromkeys([*chosen[:1], *chosen[len(chosen) // 2 :][:1], *chosen[-1:]])
         )
 
@@ -177,6 +256,8 @@ class Verdict:
             "fault": self.fault,
             "calls": self.calls,
             "outputs": self.outputs,
+            "unjudged": {**vars(self.unjudged), "outputs": self.unjudged.outputs},
+            "tried": self.tried,
             "failures": [failure.to_dict() for failure in self.failures],
             "unsupported": self.unsupported,
             "properties": {

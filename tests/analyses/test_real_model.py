@@ -61,7 +61,7 @@ def test_libraries_stay_near_the_plain_plans(name):
     start = "What 99 % of outputs stay within"
     plain, near = re.search(pattern, told(rows(), start)).groups()
     assert float(near or 0) < 0.01
-    assert plain == ("early" if plans[name].cast == "early" else "late")
+    assert plain == plans[name].formats_for("bfloat16", "bfloat16").cast
     worse = rows()["arithmetic_ulp_p99"].mask(rows()["plan"] == name, 77.0)
     far = re.search(pattern, told(rows().assign(arithmetic_ulp_p99=worse), start))[2]
     assert float(far) > 60

@@ -56,6 +56,20 @@ def test_where_one_comes_from(lab):
     assert 1 == lab("plans", "late").out.splitlines()[-len(SWITCHES) - 1].split().count("late")
 
 
+def test_an_eps_that_depends_on_the_format(lab):
+    """The list has a word for it, the plan's page a sentence, JSON the rule, steps the number."""
+    name = "torch-2.6-rms-norm"
+    line = next(line for line in lab("plans").out.splitlines() if line.startswith(name))
+    assert "input" == line.split()[3]
+    assert "eps       the machine epsilon of x's format" in lab("plans", name).out
+    assert "input_epsilon" == lab("plans", name, "--json").data[0]["eps_default"]
+    for format, eps in (("bfloat16", 2.0**-7), ("float16", 2.0**-10), ("float32", 2.0**-23)):
+        found = lab("steps", name, "--format", format, "--hidden", 8, "--json").data
+        assert eps == found["eps"]
+        diff = lab("plans", "diff", name, "torch-rms-norm", "--format", format, "--json").data
+        assert [eps, 2.0**-23] == diff["eps_defaults"]
+
+
 def test_cast_orders_in_a_word():
     """late, early, or low where every format is the input's own."""
     expected = {"late": "late", "early": "early", "all-low": "low", "gemma-jax": "low"}

@@ -55,6 +55,24 @@ def test_truth_reads_a_file(lab, tmp_path):
     assert "larger than 16 MiB" in lab("truth", "layer", "--file", path).err
 
 
+def test_truth_of_zero_and_of_what_is_past_float64(lab):
+    """3/√9 − 1 is exactly 0; 2 · 1.7e308 is a number, to thirty digits or past the range."""
+    assert lab("truth", "rms", "3", "--eps", "0", "--weight", "1", "--bias=-1", "--json").data[
+        "exact"
+    ] == ["0.0"]
+    with mpmath.workdps(400):
+        number = mpmath.nstr(2 * mpmath.mpf(1.7e308), 30)
+    gain = ["--eps", "0", "--weight", "1.7e308 1 1 1", "--json"]
+    answer = lab("truth", "rms", "1", "0", "0", "0", *gain).data
+    assert answer["exact"] == [number, "0.0", "0.0", "0.0"]
+    assert lab("truth", "rms", "-1", "0", "0", "0", *gain).data["exact"][0] == f"-{number}"
+    gain[3] *= 33
+    gain[3] = gain[3].replace("11.7", "1 1.7")
+    answer = lab("truth", "rms", *["1", "0", "0", "0"] * 33, *gain).data
+    assert answer["exact"][0] == "> 1.7976931348623157e+308"
+    assert lab("truth", "rms", "1", "2", "--weight", "inf 1", "--json").data["exact"][0] == "inf"
+
+
 def test_truth_of_a_long_row_is_a_value_and_its_radius(lab):
     """Past a hundred elements the proved float64 value stands for the digits."""
     answer = lab("truth", "rms", *range(1, 200), "--json").data

@@ -37,7 +37,7 @@ def test_a_sound_kernel_passes_in_one_command(lab, file):
     lines = ran.out.splitlines()
     assert lines[0].startswith("sound is a sound RMSNorm in bfloat16, late/direct: all ")
     assert any(line.startswith("  diagnosis: its outputs are those of late") for line in lines)
-    assert any(line.startswith("  seen would have been: ") for line in lines)
+    assert any(line.startswith("  smallest detectable error in 1/rms: ") for line in lines)
 
 
 def test_a_faulty_kernel_is_shown(lab, file):
@@ -161,7 +161,7 @@ def test_a_reproducer_shows_the_fault(lab, file, tmp_path):
         (["late", "--overflow", "wrap"], "unknown overflow policy 'wrap'"),
         (["late", "--inputs", "gpt3"], "unknown capture 'gpt3'"),
         (["late", "--time-limit", "0"], "time_limit is 0"),
-        (["late", "--framework", "jax"], "unknown framework 'jax'"),
+        (["late", "--framework", "jxa"], "unknown framework 'jxa'"),
         (["late", "--device", "cuda"], "runs on the cpu"),
         (["late", "--jsn"], "--json"),
     ],

@@ -6,8 +6,10 @@ import pytest
 from conftest import wide
 
 from precision_lab.exceptions import InputError
+from precision_lab.identification.candidates import LOW_ORDERS
 from precision_lab.identification.closest_plan import identify
 from precision_lab.norm.norm import norms
+from precision_lab.numbers.table import formats
 from precision_lab.plan.emulation import emulate
 from precision_lab.plan.table import plans
 from precision_lab.validation.specimens.table import specimens
@@ -86,6 +88,57 @@ def test_plans_of_a_layernorm_are_found(name):
     departures = {s: v for s, v in plan.switches.items() if v != plans["late"].switches[s]}
     for switch, value in departures.items():
         assert value in best.undecided.get(switch, (best.switches[switch],))
+
+
+def summed_low(dtype, *, squares_low=False, centred=False):
+    """A kernel whose sums are kept in a narrow type, one addend after the other."""
+
+    def total(values):
+        kept = np.zeros((len(values), 1), dtype)
+        for column in values.T:
+            kept = (kept.astype(np.float32) + column[:, None]).astype(dtype)
+        return kept.astype(np.float32) / np.float32(values.shape[1])
+
+    def kernel(x, weight, bias, eps):
+        d = x.astype(np.float32)
+        d = d - total(d) if centred else d
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = (d * d).astype(dtype).astype(np.float32) if squares_low else d * d
+            r = 1 / np.sqrt(total(squares) + np.float32(eps))
+            y = d * r * weight.astype(np.float32)
+            y = y if bias is None else y + bias.astype(np.float32)
+        return y.astype(x.dtype)
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("format", "norm", "squares_low"),
+    [
+        ("bfloat16", "rms", False),
+        ("float16", "layer", False),
+        wide("bfloat16", "rms", True),
+        wide("float16", "rms", False),
+        wide("float16", "rms", True),
+        wide("bfloat16", "layer", False),
+    ],
+)
+def test_sums_kept_in_a_narrow_format_in_order_are_found(format, norm, squares_low):
+    """A kernel that shares no code with the plans: its accumulator's format and order."""
+    options = {"squares_low": squares_low, "centred": norm == "layer"}
+    kernel = summed_low(formats[format].dtype, **options)
+    best = identify(kernel, norm=norm, format=format)[0]
+    assert (1.0, f"accumulator:{format}") == (best.share, best.switches["order"])
+    assert f"sums are accumulated in {format}" in best.faults
+
+
+@pytest.mark.parametrize("order", [LOW_ORDERS[-1], *map(wide, LOW_ORDERS[:-1])])
+def test_each_order_shows_in_sums_of_a_narrow_format(order):
+    """The plan is found with its order, or with one that gives the same outputs."""
+    plan = plans["late"].replace(sum_format="input", order=order)
+    best = identify(follows(plan))[0]
+    assert 1.0 == best.share
+    assert order in best.undecided.get("order", (best.switches["order"],))
 
 
 def test_orders_and_roots_show_in_float32():

@@ -53,7 +53,7 @@ def test_the_grid_is_of_plans_and_has_no_twins():
     for norm in norms.values():
         made = [
             grid.plan(norm, **statistic, **root)
-            for statistic in grid.statistics(norm, narrow=True)
+            for statistic in grid.statistics(norm, narrow=True, low="bfloat16")
             for root in grid.roots(narrow=True)[::7]
         ]
         known = [tuple(plan.switches.items()) for plan in made if plan is not None]
@@ -86,6 +86,25 @@ def test_every_fault_is_told(switch, value):
     plan = Plan(name="one", norm="layer", **{switch: value})
     assert FAULTS[switch, value] in faults(plan, norm, format="bfloat16")
     assert [] == faults(plans["late"], norm, format="bfloat16")
+
+
+def test_roots_of_different_formats_are_kept_apart():
+    """Plans that differ in the format of the root alone share a statistic, and no root."""
+    rms, half = norms["rms"], formats["bfloat16"]
+    answers = [calls.ask(lambda x, *_: x, one) for one in calls.make_queries(rms, half, half)]
+    wanted = [{**grid.DEFAULTS, "reciprocal_format": name} for name in ("float32", "input")]
+    roots = [stage.root() for stage in PlanSearch(answers)._stages(wanted)]
+    assert len(wanted) == len(roots)
+    assert (roots[0] != roots[1]).any()
+
+
+@pytest.mark.parametrize(("format", "name"), [("bfloat16", "bfloat16"), ("float32", "float16")])
+def test_narrow_accumulators_are_told(format, name):
+    """An order that accumulates in a narrow format is a fault, one in float32 is none."""
+    rms = norms["rms"]
+    plan = plans["late"].replace(order=f"accumulator:{name}")
+    assert [f"sums are accumulated in {name}"] == faults(plan, rms, format=format)
+    assert [] == faults(plan.replace(order="accumulator:float32"), rms, format=format)
 
 
 @pytest.mark.parametrize("switch", list(NARROW))
@@ -130,15 +149,14 @@ def test_an_eps_in_effect_is_seen():
 @pytest.mark.parametrize("format", ["bfloat16", "float32"])
 @pytest.mark.parametrize("norm", list(norms.values()))
 def test_plans_that_share_a_stage_have_its_numbers(norm, format):
-    """Whatever plans with roots in one format the search computes once, each gives those bits."""
+    """Whatever the search computes once for several plans, each of them gives those bits."""
     low = format == "bfloat16"
     few = list(calls.make_queries(norm, formats[format], formats[format]))[::2]
     answers = [calls.ask(lambda x, *_: x, inputs) for inputs in few]
     wanted = [
         {**statistic, **root}
-        for statistic in list(grid.statistics(norm, narrow=low))[::3]
+        for statistic in list(grid.statistics(norm, narrow=low, low=format))[::5]
         for root in grid.roots(narrow=low)[::11]
-        if statistic["reciprocal_format"] == "float32"
     ]
     stages = PlanSearch(answers)._stages(wanted)
     assert len(stages) < sum(len(stage.switches) for stage in stages)

@@ -132,10 +132,11 @@ def test_callables_of_this_process():
         ({"kernel": "math:sqrt"}, "math:sqrt is no kernel: it takes .* is called with"),
         ({"kernel": "fractions:Fraction"}, "fractions:Fraction is a class: give a function"),
         ({"kernel": 3}, "the kernel is 3: give file.py:function"),
-        ({"kernel": "{file}:mine", "framework": "jax"}, "unknown framework 'jax'"),
+        ({"kernel": "{file}:mine", "framework": "jxa"}, "unknown framework 'jxa'.*jax"),
         ({"kernel": "{file}:mine", "framework": "troch"}, "unknown framework 'troch'.*torch"),
         ({"kernel": "{file}:mine", "device": "gpu"}, "unknown device 'gpu'"),
-        ({"kernel": "{file}:mine", "device": "cuda"}, "a NumPy kernel runs on the cpu"),
+        ({"kernel": "{file}:mine", "device": "cuda"}, "takes NumPy's arrays, which lie on the cpu"),
+        ({"kernel": "late", "device": "cuda"}, "late is a plan, which runs on the cpu"),
         ({"kernel": "{file}:mine", "norm": "rsm"}, "unknown norm 'rsm'.*rms"),
         ({"kernel": "{file}:mine", "weight_offset": math.nan}, "offset is nan"),
         ({"kernel": "{file}:mine", "name": " a\n"}, "is no name"),
@@ -240,5 +241,10 @@ def test_neighbours_are_found_when_it_is_called(file):
 def test_torch_may_be_missing(file, monkeypatch):
     """A kernel of tensors without torch is one sentence that says what to install."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r"needs torch.*pip install 'precision-lab\[torch\]'"):
-        find_kernel(f"{file}:mine", framework="torch")
+    message = r"needs torch.*pip install 'precision-lab\[torch\]'"
+    for options in ({"framework": "torch"}, {"device": "cuda"}):
+        with pytest.raises(InputError, match=message):
+            find_kernel(f"{file}:mine", **options)
+    for name in ("torch.nn.functional:rms_norm", "torch.nn:LayerNorm"):
+        with pytest.raises(InputError, match=message):
+            find_kernel(name)

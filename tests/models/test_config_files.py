@@ -83,8 +83,8 @@ class TestFiles:
         assert "it is empty" in trouble(tmp_path)
         (tmp_path / "weights.bin").touch()
         assert "has no config.json, but weights.bin" in trouble(tmp_path)
-        (tmp_path / "params.json").touch()
-        assert "has no config.json, but params.json" in trouble(tmp_path)
+        (tmp_path / "other.json").touch()
+        assert "has no config.json, but other.json" in trouble(tmp_path)
         for number in range(9):
             (tmp_path / f"x{number}.json").touch()
         assert "and 5 more" in trouble(tmp_path)

@@ -10,9 +10,10 @@ from dataclasses import fields, replace
 from fractions import Fraction
 
 import ml_dtypes
+import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from slow_errors import SLOW, SlowTruth, differences, slow_errors
 
@@ -199,15 +200,15 @@ def test_float64_is_measured_with_the_low_part_of_the_truth():
     assert report.worst.exact == report.worst.expected
 
 
-def test_the_low_part_is_asked_for_only_where_the_format_sees_it():
+def test_the_rest_is_asked_for_only_where_the_format_sees_it():
     """Not for a bound of 2^-14 ulp, but for a wider one, at any element."""
     asked = []
 
     class Probe(SlowTruth):
-        """A truth that notes when its low part is read."""
+        """A truth that notes when the rest of it is read."""
 
         def __getattribute__(self, name):
-            if name == "low" and "radius" in self.__dict__:
+            if name == "rest" and "radius" in self.__dict__:
                 asked.append(name)
             return super().__getattribute__(name)
 
@@ -216,6 +217,39 @@ def test_the_low_part_is_asked_for_only_where_the_format_sees_it():
         exact.radius = np.array([[0.0, radius]])
         errors(np.ones((1, 2), BF16), exact)
         assert expected == len(asked)
+
+
+def test_float64_is_measured_among_its_subnormals_and_past_its_range():
+    """Truths far below the smallest float64 and above the largest have their own distance."""
+    exact = truth("rms", [[3.0, 1.0]], [1.0, 5e-324], eps=0.0)
+    report = errors(exact.round("float64"), exact)
+    assert math.isclose(1 / math.sqrt(5), report.ulp_max, rel_tol=1e-15)
+    assert (1.0, 1.0) == (report.correctly_rounded, report.relative_max)
+    report = errors(np.array([[3 / math.sqrt(5), 5e-324]]), exact)
+    assert math.isclose(1 - 1 / math.sqrt(5), report.ulp_max, rel_tol=1e-15)
+    assert math.isclose(math.sqrt(5) - 1, report.relative_max, rel_tol=1e-15)
+    past = truth("rms", [[1.0, 0, 0, 0]], [1.7e308, 1, 1, 1], eps=0.0)
+    for output, infinities in (([[np.inf, 0, 0, 0]], 0), ([[1.7e308, 0, 0, 0]], 0)):
+        report = errors(np.array(output), past)
+        assert (1, 3, infinities) == (report.out_of_range, report.measured, report.inf)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 2**20), min_size=2, max_size=5), st.integers(-1074, 1020))
+@example([1, 0], -1074)
+@example([1, 2], 1020)
+def test_the_rest_of_a_truth_is_exact_at_any_size(row, power):
+    """value + rest ulp is the exact value to 2^-60, or 2^-52 of a subnormal rest, by mpmath."""
+    gain = [math.ldexp(1 + 1 / (3 + i), power) for i in range(len(row))]
+    exact = truth("rms", np.array([row], np.float64), gain, eps=1.0)
+    with mpmath.workprec(400):
+        root = mpmath.sqrt(mpmath.mpf(sum(x * x for x in row)) / len(row) + 1)
+        for x, g, value, rest in zip(row, gain, exact.value[0], exact.rest[0], strict=True):
+            wanted = x * mpmath.mpf(g) / root
+            ulp = mpmath.mpf(math.ulp(float(value)))
+            away = abs(mpmath.mpf(float(value)) + mpmath.mpf(float(rest)) * ulp - wanted)
+            allowed = max(abs(wanted) * mpmath.mpf(2) ** -8, abs(float(rest)) * ulp)
+            assert away <= allowed * mpmath.mpf(2) ** -52
 
 
 def test_ordinals_of_float64_may_lie_farther_apart_than_an_int64_holds():
@@ -294,7 +328,7 @@ def outputs(draw):
     top = int(format.ordinal(format.largest))
     values, exact = [], []
     for _ in range(draw(st.integers(1, 6))):
-        code = draw(st.integers(0, 2**format.bits - 1))
+        code = draw(st.integers(0, 2**format.bits - 1) | st.integers(0, 9))
         y = float(np.array([code], f"u{format.dtype.itemsize}").view(format.dtype)[0])
         near = Fraction(y if math.isfinite(y) else format.largest)
         ulp = Fraction(float(format.ulp(float(near))))
@@ -312,8 +346,8 @@ def outputs(draw):
         # The stand-in holds a truth in two float64: keep what those can.
         if isinstance(t, Fraction):
             t = Fraction(0) if abs(t) >= Fraction(2) ** 1023 else t
-            high = Fraction(float(t))
-            t = high + Fraction(float(t - high))
+            high, unit = Fraction(float(t)), Fraction(math.ulp(float(t)))
+            t = high + Fraction(float((t - high) / unit)) * unit
         values.append(y)
         exact.append(t)
     return name, values, exact

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -24,6 +25,17 @@ def test_digits_of_numbers_that_end():
     assert decimal(check("layer", [1.0, 2.0, 3.0], None, bias, eps=0.0), 0, 1, 40) == (
         "0.100000001490116119384765625"
     )
+
+
+def test_digits_of_zero():
+    """An output that is exactly 0 is told as 0; one that is merely tiny, by its digits."""
+    zero = check("rms", [3.0], [1.0], [-1.0], eps=0.0)
+    assert decimal(zero, 0, 0) == "0.0"
+    assert decimal(check("layer", [1.0, -1.0], [2.0, 2.0], [-2.0, 2.0], eps=0.0), 0, 1) == "0.0"
+    # 1/sqrt(1 + e) - 1 is -e/2 but for e².
+    tiny = decimal(check("rms", [1.0], [1.0], [-1.0], eps=2.0**-400), 0, 0, 8)
+    with mpmath.workdps(200):
+        assert tiny == mpmath.nstr(1 / mpmath.sqrt(1 + mpmath.mpf(2) ** -400) - 1, 8)
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,18 @@ def test_values_of_wide_formats_are_refused():
         formats["float32"].values()
 
 
+def test_numbers_alone_give_arrays_without_an_axis():
+    """Of one number every question is answered by an array of no axis."""
+    row = formats["bfloat16"]
+    answers = {
+        "ordinal": row.ordinal(1.0), "from_ordinal": row.from_ordinal(5), "ulp": row.ulp(1.0),
+        "distance": row.distance(1.0, 1.5), "decode": row.decode(3), "round": row.round(1.1),
+        "cast": row.cast(1.1),
+    }  # fmt: skip
+    for name, answer in answers.items():
+        assert (type(answer), answer.shape) == (np.ndarray, ()), name
+
+
 def test_an_array_in_the_other_byte_order():
     """It is told so, by the name of the type that it would have here."""
     turned = np.zeros(1, np.dtype(np.float32).newbyteorder())

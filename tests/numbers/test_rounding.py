@@ -338,6 +338,41 @@ def test_other_types_are_refused(values):
         formats["bfloat16"].round(values)
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
+def test_one_value_is_rounded_as_often_as_there_are_random_bits(name):
+    """Values and random bits broadcast both ways: a quarter ulp goes up for 64 of 256 bits."""
+    row, bits = formats[name], np.arange(256, dtype=np.uint8)
+    # float64 has nothing between its values to round.
+    value = 1.0 if name == "float64" else 1 + row.epsilon / 4
+    found = row.round(value, mode="stochastic", random_bits=bits)
+    goes_up = (value > 1) & (bits >= 192)
+    assert same(found, np.where(goes_up, 1 + row.epsilon, 1.0)).all()
+    found = row.round([[1.0], [2.0]], mode="stochastic", random_bits=bits[:3])
+    assert same(found, np.array([[1.0] * 3, [2.0] * 3])).all()
+    assert (2, 3) == row.cast([[1.0], [2.0]], mode="stochastic", random_bits=bits[:3]).shape
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.int32, np.uint8])
+def test_byte_order_is_no_matter(kind):
+    """Numbers in the other byte order are the same numbers, random bits too."""
+    values = np.array([0, 1, 3, 77, 100], kind)
+    turned = values.astype(values.dtype.newbyteorder())
+    bits = np.arange(5, dtype=np.uint16) << 13
+    for row in (formats["bfloat16"], formats["float8_e4m3fn"], formats["float64"]):
+        assert same(row.round(values), row.round(turned)).all()
+        found = row.round(values, mode="stochastic", random_bits=bits.astype(">u2"))
+        assert same(row.round(values, mode="stochastic", random_bits=bits), found).all()
+
+
+def test_unbounded_formats_without_zero_go_on_below_their_smallest_value():
+    """E8M0's powers of two go on past both of its ends; zero and minus are none there either."""
+    row = formats["float8_e8m0fnu"].unbounded
+    powers = np.array([2.0**-130, 2.0**-1000, 2.0**130])
+    assert powers.tolist() == row.round(powers).tolist()
+    assert powers.tolist() == row.round(powers * 1.25, mode="down").tolist()
+    assert np.isnan(row.round([0.0, -(2.0**-130)])).all()
+
+
 def test_names_of_modes_and_policies_are_checked():
     """Unknown modes and policies name the nearest."""
     row = formats["bfloat16"]
@@ -353,7 +388,7 @@ def test_names_of_modes_and_policies_are_checked():
         ({"mode": "stochastic"}, "needs random_bits"),
         ({"mode": "stochastic", "random_bits": [1]}, "random_bits of type int64"),
         ({"mode": "stochastic", "random_bits": np.array([0.5])}, "random_bits of type float64"),
-        ({"mode": "stochastic", "random_bits": np.zeros(5, np.uint8)}, "do not fit"),
+        ({"mode": "stochastic", "random_bits": np.zeros(5, np.uint8)}, r"shape \(5,\) do not fit"),
         ({"random_bits": np.zeros(3, np.uint8)}, "belong to mode 'stochastic', not to"),
     ],
 )

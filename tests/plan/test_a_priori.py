@@ -49,7 +49,7 @@ def test_no_error_exceeds_its_bound(name, format, norm):
     plan=random_plans(
         formats=("float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float64"),
         outputs=("float32", "float16", "bfloat16", "float8_e4m3fn", "input"),
-        orders=(*orders, "blocked:7", "lanes:8x3"),
+        orders=(*orders, "blocked:7", "lanes:8x3", "accumulator:float16"),
     ),
     data=st.data(),
 )
@@ -159,7 +159,9 @@ def test_welford_products_vanish_in_a_narrower_sum():
     sums=st.sampled_from(["float16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"]),
     statistic=st.sampled_from(["welford", "two_pass", "mean_square", *ONE_PASS]),
     square=st.sampled_from(["float32", "float64", "bfloat16", "float16"]),
-    order=st.sampled_from(["sequential", "kahan", "lanes:8x3", "wider:float64"]),
+    order=st.sampled_from(
+        ["sequential", "kahan", "lanes:8x3", "wider:float64", "accumulator:float16"]
+    ),
     eps_place=st.sampled_from(["missing", "inside", "sum"]),
     data=st.data(),
 )

@@ -8,7 +8,6 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import optional
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_plans import computes, random_plans
@@ -112,24 +111,15 @@ def test_hf_llama_is_the_plain_numpy_recipe():
     assert expected.tobytes() == actual.tobytes()
 
 
-def test_hf_llama_rounds_to_the_input_what_the_module_returns_wider():
-    """With a float32 weight the module returns float32, and the plan that, in the input's format.
-
-    The plan rounds once, so that a product next to a midpoint may differ.
-    """
-    assert "with a wider weight the module returns the weight's format" in plans["hf-llama"].summary
-    torch = optional("torch")
-    models = optional("transformers.models.llama.modeling_llama")
-    x, g = normal(0, 200, 576), normal(1, 576, format="float32")
-    norm = models.LlamaRMSNorm(576, eps=1e-6)
-    norm.weight.data = torch.from_numpy(g)
-    with torch.no_grad():
-        returned = norm(torch.from_numpy(x.astype(np.float32)).to(torch.bfloat16))
-    assert torch.float32 == returned.dtype
-    expected = returned.to(torch.bfloat16).float().numpy()
-    actual = emulate(x, g, eps=1e-6, plan="hf-llama")
-    assert BF16 == actual.dtype
-    assert np.mean(expected == actual.astype(np.float32)) >= 0.9999
+def test_wider_weights_of_llama_and_t5():
+    """LlamaRMSNorm casts to x's format and returns a wider one; T5LayerNorm casts to no 16 bits."""
+    x, g = normal(0, 50, 576), normal(1, 576, format="float32")
+    llama, t5 = (emulate(x, g, eps=1e-6, plan=plan) for plan in ("hf-llama", "hf-t5"))
+    assert np.float32 == llama.dtype == t5.dtype
+    late = LATE.replace(order="torch-cascade", inverse="reciprocal_sqrt", output_format="float32")
+    value = emulate(x, eps=1e-6, plan=late)
+    assert (value.astype(BF16).astype(np.float32) * g).tobytes() == llama.tobytes()
+    assert (value * g).tobytes() == t5.tobytes()
 
 
 def test_errors_of_known_plans():

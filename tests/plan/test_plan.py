@@ -37,6 +37,7 @@ def test_switches_have_the_agreed_names_and_defaults():
         "order": "pairwise",
         "prescale": "none",
         "output_rounding": "nearest_even",
+        "underflow": "gradual",
     }
     assert expected == plans["late"].switches
     assert expected == Plan(name="defaults").switches
@@ -94,6 +95,14 @@ def test_bad_switches_are_refused(switches, told):
     """Unknown names and values name the nearest; contradictions say what contradicts what."""
     with pytest.raises(InputError, match=told):
         plans["late"].replace(**switches)
+
+
+def test_an_eps_is_a_number_or_a_rule():
+    """A rule gives each format of x its own; an unknown one is refused with the nearest."""
+    assert 2.0**-3 == Plan(name="mine", eps_default="input_epsilon").default_eps("e4m3fn")
+    assert 1e-6 == Plan(name="mine").default_eps("bfloat16")
+    with pytest.raises(InputError, match="input_epsilon"):
+        Plan(name="mine", eps_default="input_epsilo")
 
 
 def test_plans_know_their_norm():

@@ -204,6 +204,11 @@ class TestSweep:
         }  # fmt: skip
         assert expected == found
 
+    def test_eps_of_a_format(self):
+        """A default that depends on the format of x is that of each case's format."""
+        cases = Sweep(plans="torch-2.6-rms-norm", formats=["bfloat16", "float16"]).cases()
+        assert {("bfloat16", 2.0**-7), ("float16", 2.0**-10)} == {(c.format, c.eps) for c in cases}
+
     def test_captures(self):
         """Every layer in the model's order with its own shape, gain and bias; or those named."""
         layers = captures["minilm"].load().layers

@@ -10,7 +10,7 @@ import pytest
 
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.validation.calls import default_calls
-from precision_lab.validation.common_causes import common_cause
+from precision_lab.validation.common_causes import common_causes
 from precision_lab.validation.examination import validate
 
 F32 = np.float32
@@ -37,16 +37,16 @@ def told(wrong, norm="rms"):
         weight_offset=0.0, overflow="ieee", seed=1,
     )  # fmt: skip
     calls = default_calls(claim)
-    cause = common_cause(calls, range(len(calls)), {i for i, one in enumerate(calls) if wrong(one)})
-    return None if cause is None else cause.sentence
+    bad = {i for i, one in enumerate(calls) if wrong(one)}
+    return next((one.sentence for one in common_causes(calls, range(len(calls)), bad)), None)
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
         (lambda one: one.hidden % 64, "right where hidden is a multiple of 64, wrong elsewhere"),
-        (lambda one: one.hidden > 1024, "right where hidden is 1024 or fewer, wrong from 2048 on"),
-        (lambda one: one.hidden < 100, "right where hidden is 127 or more, wrong up to 64"),
+        (lambda one: one.hidden > 1024, "right where hidden is 1024 or fewer, wrong from 1025 on"),
+        (lambda one: one.hidden < 100, "right where hidden is 100 or more, wrong up to 96"),
         (lambda one: one.rows > 32, "right where rows are 19 or fewer, wrong from 40 on"),
         (lambda one: one.inputs.weight is not None, "right without a weight, wrong with one"),
         (lambda one: one.inputs.weight is None, "right with a weight, wrong without one"),

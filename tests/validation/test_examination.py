@@ -331,6 +331,40 @@ def test_required_properties():
         validate(rms, require=["batch"])
 
 
+@pytest.mark.parametrize("switch", [16, 256, 1024, 4096])
+def test_a_kernel_that_sums_otherwise_from_some_rows_on_is_not_batch_invariant(switch):
+    """Whatever the number of rows at which it switches; one that never does is."""
+
+    def summing(switches):
+        def kernel(x, weight, bias, eps):
+            f = x.astype(F32)
+            squares = f * f
+            if switches and len(x) >= switch:
+                squares = squares[:, ::2] + squares[:, 1::2] if x.shape[1] % 2 == 0 else squares
+                total = np.cumsum(squares, -1, dtype=F32)[:, -1:]
+            else:
+                total = np.cumsum(squares, -1, dtype=F32)[:, -1:]
+            y = f * (F32(1) / np.sqrt(total / F32(x.shape[1]) + F32(eps)))
+            return (y if weight is None else y * weight.astype(F32)).astype(x.dtype)
+
+        return kernel
+
+    asked = {"require": ["batch-invariant"], "probes": ["normal"], "hidden": [256], "rows": [4],
+             "diagnose": False}  # fmt: skip
+    assert validate(summing(switches=False), **asked).passed
+    verdict = validate(summing(switches=True), **asked)
+    assert kinds(verdict) == {"property"}
+    assert "rows of hidden 256 have other bits among " in verdict.sentence
+
+
+def test_what_was_tried_is_told():
+    """Sizes, rows and eps, in words and in JSON; calls that were not answered do not count."""
+    verdict = validate(rms, hidden=[8, 64], rows=[3], eps=[1e-6], probes=["normal"], diagnose=False)
+    assert "tried: hidden 8 to 64 (2 sizes); rows 3; eps 1e-06; no others" in str(verdict)
+    tried = json.loads(verdict.to_json())["tried"]
+    assert tried == {"hidden": [8, 64], "rows": [3], "eps": [1e-06]}
+
+
 def test_a_layer_norm_tells_what_its_wider_bound_costs():
     """Scale-and-shift of a constant row of 5e4 is not 0: no fault, but said with the row."""
 

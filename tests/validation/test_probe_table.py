@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,20 @@ from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
 from precision_lab.validation.calls import default_calls
-from precision_lab.validation.probe_table import BLOCK, EVERY, LONG, ProbeRequest, probes
+from precision_lab.validation.probe_table import (
+    BLOCK,
+    COVERED,
+    EVERY,
+    FAR,
+    LONG,
+    WIDTHS,
+    ProbeRequest,
+    every_size,
+    probes,
+)
 from precision_lab.validation.soundness.exact_values import Exact
 
+SPECIAL = ("nan", "infinity", "minus-infinity", "special-rows", "many-special-rows")
 FORMATS = ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2")
 
 
@@ -33,7 +46,7 @@ def claim(**changes):
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_probe_makes_rows_of_its_sizes_the_same_each_time(probe, format):
     """Rows of the size asked for, equal for equal seeds; NaN and infinities only where meant."""
-    for hidden in probe.hidden[:3]:
+    for hidden in probe.hidden[:3] or (1, 64, 4096):
         first, second = (
             probe.make(ask(hidden, format, probe.rows, norm))
             for norm in (("layer", "layer") if probe.centred else ("rms", "rms"))
@@ -41,7 +54,7 @@ def test_every_probe_makes_rows_of_its_sizes_the_same_each_time(probe, format):
         assert first.shape[1] == hidden
         assert np.array_equal(first, second, equal_nan=True)
         finite = np.isfinite(first).all()
-        assert finite == (probe.name not in ("nan", "infinity", "minus-infinity"))
+        assert finite == (probe.name not in SPECIAL)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -78,22 +91,78 @@ def test_sparse_rows_touch_both_ends_and_block_edges():
 
 
 def test_the_default_calls():
-    """About 150, the smallest first, each size there is, no rows and many, both eps, one long row.
+    """About 320, the smallest first, each size there is, no rows and many, every eps.
 
     All gains, biases with and without in a LayerNorm and none in an RMSNorm.
     """
     for norm in ("rms", "layer"):
         calls = default_calls(claim(norm=norm))
-        assert 130 <= len(calls) <= 220
+        assert 250 <= len(calls) <= 360
         sizes = [call.inputs.x.size for call in calls]
         assert sizes == sorted(sizes)
-        assert {5, *EVERY, LONG} == {call.hidden for call in calls}
+        own = {size for probe in probes.values() for size in probe.hidden}
+        assert {5, *EVERY} <= own
+        assert own | set(every_size(1)) == {call.hidden for call in calls}
         assert {0, 1, 3, 40, 257} <= {call.rows for call in calls}
+        assert any(call.rows > 1024 for call in calls)
         assert {call.inputs.eps for call in calls} == {1e-6, 1e-5}
         assert {True, norm == "rms"} == {call.inputs.bias is None for call in calls} | {True}
         assert any(call.inputs.bias is not None for call in calls) == (norm == "layer")
         gains = {call.gain for call in calls}
         assert {"none", "ones", "random", "negative", "tiny", "powers-of-two", "zero"} <= gains
+
+
+def test_every_size():
+    """Widths of models, powers of two with both neighbours, one size drawn in each gap."""
+    sizes = every_size(3)
+    assert {*WIDTHS, 127, 128, 129, 4095, 4096, 4097, 8193, LONG} <= set(sizes)
+    assert sizes[-1] > FAR
+    for low, high in itertools.pairwise(WIDTHS):
+        assert any(low < size < high for size in sizes)
+    assert every_size(3) == sizes != every_size(4)
+
+
+EPS = (1e-6, 1e-5, 1e-12)
+
+
+@pytest.fixture(scope="module")
+def covering_calls():
+    """The calls that bring every kind of row to every size."""
+    return default_calls(claim(eps=EPS), chosen=["every-kind"])
+
+
+def test_widths_of_models_meet_every_eps_and_gain(covering_calls):
+    """At each width every eps and every gain, and over the widths every pair of the two."""
+    gains = probes["every-kind"].gains
+    for width in WIDTHS:
+        here = [call for call in covering_calls if call.hidden == width]
+        assert {call.inputs.eps for call in here} == set(EPS)
+        assert {call.gain for call in here} == set(gains)
+    pairs = {(call.inputs.eps, call.gain) for call in covering_calls}
+    assert pairs == set(itertools.product(EPS, gains))
+
+
+def test_every_kind_of_row_reaches_every_width_up_to_4096(covering_calls):
+    """In each of its calls; of longer rows each call has others."""
+    kinds = sum(probe.mixes and not probe.centred for probe in probes.values())
+    assert kinds > 15
+    for call in covering_calls:
+        assert call.rows == min(kinds, max(1, COVERED // call.hidden))
+    longer = [call for call in covering_calls if call.hidden == 8192]
+    assert len({call.inputs.x[0].tobytes() for call in longer}) == len(longer) == len(EPS)
+
+
+def test_many_rows_hold_every_kind_from_row_512_on():
+    """A fault of late rows alone meets every kind of row."""
+    for norm in ("rms", "layer"):
+        x = probes["many-rows"].make(ask(64, rows=1100, norm=norm))
+        kinds = sum(probe.mixes and (norm == "layer" or not probe.centred)
+                    for probe in probes.values())  # fmt: skip
+        assert len(x) >= 1100
+        period = x[512 : 512 + kinds]
+        scale = np.abs(period).max(1)
+        assert (scale == 0).any()
+        assert scale.max() / scale[scale > 0].min() > 1e30
 
 
 def test_sizes_may_be_chosen():

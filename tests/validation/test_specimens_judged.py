@@ -7,6 +7,7 @@ import pytest
 from conftest import wide
 
 from precision_lab.validation.examination import validate
+from precision_lab.validation.specimens.late import late, late_forms
 from precision_lab.validation.specimens.table import specimens
 
 ALL = [(row, format) for row in specimens.values() for format in row.formats]
@@ -54,6 +55,58 @@ def test_sound_specimens_raise_no_alarm(specimen, seed):
     """Whatever the inputs, a sound specimen passes."""
     for format in specimen.formats:
         verdict = judged(specimen, format, seed=seed)
+        assert verdict.passed, str(verdict)
+
+
+BASES = {(row.norm, row.weight_offset): row
+         for row in reversed(list(specimens.values())) if row.sound}  # fmt: skip
+FAULTY = [row for row in specimens.values() if not row.sound]
+LATE = [
+    (row, form, row.formats[(place + turn) % len(row.formats)])
+    for place, row in enumerate(FAULTY)
+    for turn, form in enumerate(late_forms.values())
+]
+"""Every faulty specimen in every late form, each in one of its formats."""
+HIDDEN_BY_EPS = {"rms-eps-inside-and-outside", "layer-eps-inside-and-outside"}
+"""Of an eps of 1e-12 the second addition changes r by 1e-6 at most, which 16 bits do not show."""
+
+
+def late_verdict(row, form, format):
+    """The verdict on a late form of a specimen."""
+    specimen = late(row, form, sound=BASES[row.norm, row.weight_offset])
+    return judged(specimen, format)
+
+
+SAMPLE = LATE[:: len(LATE) // 9]
+
+
+@pytest.mark.parametrize(
+    ("row", "form", "format"), SAMPLE, ids=lambda one: getattr(one, "name", one)
+)
+def test_late_forms_of_a_few_specimens(row, form, format):
+    """A fault of some sizes, rows or eps alone is caught."""
+    assert not late_verdict(row, form, format).passed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("row", "form", "format"), LATE, ids=lambda one: getattr(one, "name", one))
+def test_every_late_form(row, form, format):
+    """All are caught, but for faults that an eps of 1e-12 hides in 16 bits."""
+    hidden = form.name == "eps 1e-12" and row.name in HIDDEN_BY_EPS and format != "float32"
+    assert late_verdict(row, form, format).passed == hidden
+
+
+def test_a_late_form_is_right_elsewhere():
+    """Where a form does not apply, the sound kernel answers: such calls raise no alarm."""
+    row = FAULTY[0]
+    base = BASES[row.norm, row.weight_offset]
+    for form, elsewhere in (
+        ("hidden from 1024 on", {"hidden": [64, 769]}),
+        ("hidden 4096", {"hidden": [1024, 4095]}),
+        ("row 512 on", {"hidden": [64], "rows": [512]}),
+        ("eps 1e-12", {"hidden": [64], "eps": [1e-6, 1e-5]}),
+    ):
+        verdict = judged(late(row, late_forms[form], sound=base), row.formats[0], **elsewhere)
         assert verdict.passed, str(verdict)
 
 

@@ -25,7 +25,8 @@ DOUBLES = 4
 """float64 numbers in a vector, in which the mean is summed."""
 
 APART = 4
-"""Elements past the last vector whose squares are rounded on their own, if there are as many."""
+"""Elements past the last vector whose squares are rounded on their own in float32 rows, if there
+are as many."""
 
 
 def laned(lanes: int, values: Values, arithmetic: Adder) -> Values:
@@ -44,22 +45,25 @@ def laned_depth(lanes: int, n: int) -> int:
     return vectors - 1 + (lanes - 1).bit_length() + left if vectors else max(n - 1, 0)
 
 
-def fused_mean_square(x: Values, arithmetic: Fusing, _source: Format) -> tuple[Values, Values]:
+def fused_mean_square(x: Values, arithmetic: Fusing, source: Format) -> tuple[Values, Values]:
     """A mean of 0 and the sum of squares, [rows] each."""
-    return np.zeros(len(x), x.dtype), _fused_squares(x, arithmetic)
+    return np.zeros(len(x), x.dtype), _fused_squares(x, arithmetic, source)
 
 
-def fused_two_pass(x: Values, arithmetic: Fusing, _source: Format) -> tuple[Values, Values]:
+def fused_two_pass(x: Values, arithmetic: Fusing, source: Format) -> tuple[Values, Values]:
     """The mean, summed and divided in float64, and the sum of squared deviations, [rows] each."""
     double = arithmetic.widened(formats["float64"])
     # The accumulators start at +0, so that no mean is −0.
     total = laned(DOUBLES, double.cast(x), double) + 0.0
     mean = arithmetic.cast(double.divided(total, x.shape[-1]))
-    return mean, _fused_squares(arithmetic.subtract(x, mean[:, None]), arithmetic)
+    return mean, _fused_squares(arithmetic.subtract(x, mean[:, None]), arithmetic, source)
 
 
-def _fused_squares(x: Values, arithmetic: Fusing) -> Values:
-    """Σx² in 8 lanes, the square not rounded on its own, but for `APART` of the last."""
+def _fused_squares(x: Values, arithmetic: Fusing, source: Format) -> Values:
+    """Σx² in 8 lanes, the square not rounded on its own, but for `APART` of the last.
+
+    The code for 16-bit rows, which are brought to float32 first, fuses these too.
+    """
     parts = first(x)
     full = len(parts) - len(parts) % ORT_LANES
     total = np.zeros((ORT_LANES, len(x)), x.dtype)
@@ -67,7 +71,7 @@ def _fused_squares(x: Values, arithmetic: Fusing) -> Values:
         total = arithmetic.fma(vector, vector, total)
     total = halved(total, arithmetic)
     left = parts[full:]
-    apart = APART if len(left) >= APART else 0
+    apart = APART if source.bits > 16 and len(left) >= APART else 0
     for element in left[:apart]:
         total = arithmetic.add(total, arithmetic.multiply(element, element))
     for element in left[apart:]:

@@ -142,7 +142,7 @@ def lanes_depth(width: int, vector: int, n: int) -> int:
     return first - 1 + (busy - 1).bit_length()
 
 
-# Compensated and wider ----------------------------------------------------------------------------
+# Compensated, and in other formats ----------------------------------------------------------------
 
 
 def kahan(values: Values, arithmetic: Adder) -> Values:
@@ -162,3 +162,14 @@ def wider(higher: Format, values: Values, arithmetic: Adder) -> Values:
     """Sum [rows, n] in turn in a wider format, rounded once."""
     inner = arithmetic.widened(higher)
     return arithmetic.cast(sequential(inner.cast(values), inner))
+
+
+def accumulator(target: Format, values: Values, arithmetic: Adder) -> Values:
+    """Sum [rows, n] in turn in an accumulator of some format, which starts at 0."""
+    inner = arithmetic.in_format(target)
+    parts = first(values)
+    total = inner.cast(parts[0])
+    for part in parts[1:]:
+        # Addends are as they were: what is rounded is each partial sum.
+        total = inner.add(total, part)
+    return arithmetic.cast(total)

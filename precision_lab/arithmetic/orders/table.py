@@ -8,6 +8,7 @@ needs, the depth of the tree and the error that follows from it, stands beside t
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -94,10 +95,27 @@ def wider(higher: Format) -> Order:
     )
 
 
+def accumulator(target: Format) -> Order:
+    """In turn in an accumulator of the format `target`, the addends as they are.
+
+    Its error has no bound in units of the sum's format: the accumulator may overflow and underflow
+    where that format does not.
+    """
+    return Order(
+        name=f"accumulator:{target.name}",
+        description=f"in turn in a {target.name} accumulator",
+        tree=partial(plain_orders.accumulator, target),
+        depth=plain_orders.sequential_depth,
+        factor=lambda n, _: math.inf if n else 0.0,
+        additive=False,
+    )
+
+
 class Orders(Table[Order]):
     """The table of orders; names with other parameters than a row's make a new order.
 
-    ``blocked:B``, ``lanes:WxV`` and ``wider:FORMAT`` are found for every B, W, V >= 1 and format.
+    ``blocked:B``, ``lanes:WxV``, ``wider:FORMAT`` and ``accumulator:FORMAT`` are found for every
+    B, W, V >= 1 and format.
     """
 
     def __getitem__(self, name: str) -> Order:
@@ -115,6 +133,7 @@ RULES = {
     "blocked": "blocked:B, B an integer from 1 up, such as blocked:128",
     "lanes": "lanes:WxV, W a power of two and V an integer from 1 up, such as lanes:256x4",
     "wider": "wider:FORMAT, FORMAT the name of a format, such as wider:float64",
+    "accumulator": "accumulator:FORMAT, FORMAT the name of a format, such as accumulator:bfloat16",
 }
 """How the names of orders with parameters are formed, by what stands before the colon."""
 
@@ -131,6 +150,8 @@ def _parametrised(name: str) -> Order | None:
             return lanes(*map(int, numbers))
         case "wider", 1 if parameters:
             return wider(formats[parameters])
+        case "accumulator", 1 if parameters:
+            return accumulator(formats[parameters])
         case _ if colon and kind in RULES:
             raise InputError(f"no order {name!r}: write {RULES[kind]}")
         case _:

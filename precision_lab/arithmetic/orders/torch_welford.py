@@ -184,17 +184,22 @@ def _run(parts: Values, arithmetic: Fusing) -> tuple[Values, Values]:
 
 
 def merged(a: RunMoments, b: RunMoments, arithmetic: Fusing) -> RunMoments:
-    """Chan's rule, as the vectors merge: only the last addition to the total is fused."""
-    count, share, weight = shares(a.size, b.size, arithmetic)
+    """Chan's rule, as the vectors merge: d times a's count and times b's share, then a sum fused.
+
+    Where b holds nothing, d is a's own mean: its product with the count may overflow.
+    """
+    count, share = shares(a.size, b.size, arithmetic)
     d = arithmetic.subtract(b.mean, a.mean)
-    mean = arithmetic.add(a.mean, arithmetic.multiply(share, d))
+    step = arithmetic.multiply(share, d)
+    mean = arithmetic.add(a.mean, step)
     total = arithmetic.add(a.total, b.total)
-    return RunMoments(count, mean, arithmetic.fma(arithmetic.multiply(d, weight), d, total))
+    counted_d = arithmetic.multiply(d, arithmetic.cast(a.size))
+    return RunMoments(count, mean, arithmetic.fma(counted_d, step, total))
 
 
 def _merged_last(a: RunMoments, b: RunMoments, arithmetic: Fusing) -> RunMoments:
     """Chan's rule, as single numbers merge: mean and total have a fused addition each."""
-    count, share, _ = shares(a.size, b.size, arithmetic)
+    count, share = shares(a.size, b.size, arithmetic)
     d = arithmetic.subtract(b.mean, a.mean)
     mean = arithmetic.fma(share, d, a.mean)
     square = arithmetic.multiply(arithmetic.multiply(d, d), share)
@@ -202,11 +207,11 @@ def _merged_last(a: RunMoments, b: RunMoments, arithmetic: Fusing) -> RunMoments
     return RunMoments(count, mean, arithmetic.add(a.total, grown))
 
 
-def shares(a: Values, b: Values, arithmetic: Fusing) -> tuple[Values, Values, Values]:
-    """Of two counts: both together, b's share of them (of none, 0), and a times that share."""
+def shares(a: Values, b: Values, arithmetic: Fusing) -> tuple[Values, Values]:
+    """Of two counts: both together, and b's share of them (of none, 0)."""
     count = a + b
     share = arithmetic.divide(arithmetic.cast(b), arithmetic.cast(np.maximum(count, 1)))
-    return count, share, arithmetic.multiply(share, arithmetic.cast(a))
+    return count, share
 
 
 def _left_over(parts: Values, rows: int, arithmetic: Fusing, *, fused: bool) -> RunMoments:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from precision_lab.kernels.running.runnable import Runnable
 
-FORMAT, EPS = "bfloat16", (1e-6, 1e-5)
+FORMAT, EPS = "bfloat16", (1e-6, 1e-5, 1e-12)
 """Of kernels that declare no others."""
 
 

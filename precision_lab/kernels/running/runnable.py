@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from precision_lab.exceptions import InputError
+from precision_lab.kernels.fewer_arguments import with_all_arguments
 from precision_lab.kernels.finding import find_kernel
-from precision_lab.kernels.kernel import Kernel
+from precision_lab.kernels.kernel import Kernel, check_callable
 from precision_lab.kernels.running.isolated_kernel import TIME_LIMIT, IsolatedKernel
+from precision_lab.kernels.torch.modules import is_of_torch
 from precision_lab.norm import Norm, norms
 
 if TYPE_CHECKING:
@@ -105,9 +107,12 @@ def open_kernel(
         with IsolatedKernel(where, time_limit=time_limit, **options) as isolated:
             yield isolated
         return
-    if not isinstance(kernel, str | Kernel) and framework == "numpy":
+    plain = (framework, device) == ("numpy", "cpu") and not is_of_torch(kernel)
+    if plain and not isinstance(kernel, str | Kernel):
         name = str(getattr(kernel, "__name__", None) or type(kernel).__name__)
-        yield Kernel(name=name, source=name, where="", norm=norm_name, function=kernel)
+        function = with_all_arguments(kernel)
+        check_callable(function, name)
+        yield Kernel(name=name, source=name, where="", norm=norm_name, function=function)
         return
     yield find_kernel(kernel, norm=norm_name, framework=framework, device=device)
 

@@ -37,6 +37,15 @@ KEPT = 2
 NAMED = 6
 """Norms of a model that a message names."""
 
+NO_NORM = "no RMSNorm or LayerNorm: give rms_norm, layer_norm or a function of your own"
+"""What is said of torch's other functions and modules."""
+
+OTHER_NORMS = (
+    "GroupNorm", "LocalResponseNorm", "SyncBatchNorm",
+    *(f"{kind}{axes}d" for kind in ("BatchNorm", "InstanceNorm") for axes in (1, 2, 3)),
+)  # fmt: skip
+"""torch's modules that normalise over other elements than those of a row."""
+
 DEFAULT_EPS = 2.0**-23
 """What torch's RMSNorm adds where its eps is None, in every format that is computed in float32."""
 
@@ -76,13 +85,41 @@ def adapt(
         return Adapted(function=_rms_norm, framework="torch", norm="rms")
     if target in (torch.nn.functional.layer_norm, torch.layer_norm):
         return Adapted(function=_layer_norm, framework="torch", norm="layer")
+    if isinstance(target, type):
+        _refuse_other_norms(target, source)
     if isinstance(target, torch.nn.Module):
         return _module(_part(target, part, source), source, device, weight_offset)
     if (isinstance(target, type) and issubclass(target, torch.nn.Module)) or _is_factory(target):
         return _from_factory(target, source, part, device, weight_offset)
     if part:
         raise InputError(f"{source} is no module: only a module has a part {part!r}")
+    if _is_torch_function(torch, target):
+        raise InputError(f"{source} is a function of torch, and {NO_NORM}")
     return None
+
+
+def is_of_torch(target: Any) -> bool:
+    """Whether it is a module of torch, its class, or a function that torch has itself."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "nn"):
+        return False
+    kind = target if isinstance(target, type) else type(target)
+    return issubclass(kind, torch.nn.Module) or _is_torch_function(torch, target)
+
+
+def _is_torch_function(torch: Any, target: Any) -> bool:
+    name = getattr(target, "__name__", "")
+    places = (torch.nn.functional, torch)
+    return bool(name) and any(getattr(place, name, None) is target for place in places)
+
+
+def _refuse_other_norms(target: Any, source: str) -> None:
+    """Refuse torch's norms over other groups, built or to be built; one group is a LayerNorm."""
+    torch = sys.modules["torch"]
+    kind = target if isinstance(target, type) else type(target)
+    others = tuple(getattr(torch.nn, name) for name in OTHER_NORMS)
+    if issubclass(kind, others) and getattr(target, "num_groups", 0) != 1:
+        raise InputError(f"{source} is torch's {kind.__name__}, and {NO_NORM}")
 
 
 def _rms_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -220,6 +257,7 @@ def _module(module: Any, source: str, device: str, offset: float) -> Adapted:
 
 def _part(module: Any, part: str, source: str) -> Any:
     if not part:
+        _refuse_other_norms(module, source)
         return module
     norms = _norms(module)
     try:
@@ -228,6 +266,7 @@ def _part(module: Any, part: str, source: str) -> Any:
         known = norms or [name for name, _ in module.named_modules() if name]
         near = the_nearest(part, known) if known else "it has none"
         raise InputError(f"{source} has no part {part!r}: {near}") from None
+    _refuse_other_norms(found, f"{source}#{part}")
     # Told here, for the part itself does not know what lies beside it.
     _parameters(found, f"{source}#{part}", others=norms)
     return found

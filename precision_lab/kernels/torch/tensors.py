@@ -105,10 +105,3 @@ def call(function: Any, arrays: list[NDArray[Any] | None], eps: float, device: s
     tensors = [None if array is None else tensor(array, device) for array in arrays]
     with torch.no_grad():
         return function(*tensors, eps)
-
-
-def is_tensor(value: object) -> bool:
-    """Whether it is a tensor of torch."""
-    import torch
-
-    return isinstance(value, torch.Tensor)

@@ -40,6 +40,8 @@ KINDS = (
 
 LISTED_BITS = 16
 """Formats of at most so many bits are taken whole, of the others a sample."""
+FEW_BITS = 8
+"""Formats of at most so many bits have points for each format through which they are rounded."""
 SAMPLE = 64
 SEED = 754
 
@@ -118,6 +120,15 @@ def points(format: str, source: str) -> Points:
             single = m.astype(np.float32)
             inside["below a midpoint"] += [np.nextafter(single, np.float32(0)).astype(scalar)]
             inside["above a midpoint"] += [np.nextafter(single, np.float32(np.inf)).astype(scalar)]
+        if target.bits <= FEW_BITS:
+            # Through bfloat16, float16 or float32: the neighbours that these formats have tell.
+            for precision in (11, 24):
+                sides = {
+                    "after a value": (lower, 1), "below a midpoint": (middle, -1),
+                    "above a midpoint": (middle, 1), "before a value": (upper, -1),
+                }  # fmt: skip
+                for kind_, (ends, side) in sides.items():
+                    inside[kind_] += [_neighbour(ends, side, precision).astype(scalar)]
         outside = {
             "past the largest": (_beyond_largest(target, scalar), np.argmax(lower)),
             "near zero": (_near_zero(target, scalar), 0),
@@ -143,6 +154,13 @@ def points(format: str, source: str) -> Points:
         np.concatenate([magnitude, -magnitude]),
         *(np.tile(x, 2) for x in (lower[at], upper[at], rest, odd[at], kind)),
     )
+
+
+def _neighbour(values: Floats, side: int, precision: int) -> Floats:
+    """The next number of so many bits above (side 1) or below (-1) each; zero has none."""
+    fraction, exponent = np.frexp(values)
+    steps = np.ldexp(fraction, precision) + side * np.where((side < 0) & (fraction == 0.5), 0.5, 1)
+    return np.where(values == 0, np.nan, np.ldexp(steps, exponent - precision))
 
 
 def _exists(kind: str, x: Floats, lower: Floats, middle: Floats, upper: Floats) -> Mask:

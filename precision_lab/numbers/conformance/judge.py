@@ -9,14 +9,14 @@ Everything else that differs is a fault, and so is a policy that is not kept.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from precision_lab.numbers.conformance.decision_points import KINDS, expected, same_values
+from precision_lab.numbers.format import OVERFLOW_POLICIES
+from precision_lab.numbers.table import formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,9 @@ BEHAVIOUR_SHARE = 0.75
 POLICY_SHARE = 0.95
 """Share of a question's points that must have the same answer for it to be a policy; the rest
 are its faults."""
+
+INTERMEDIATES = ("float32", "float16", "bfloat16")
+"""Formats through which a library may round on its way, to nearest-even."""
 
 MODE_NAMES = {
     "nearest_even": "ties to even",
@@ -180,10 +183,11 @@ def diagnose(
         departs = open_points & ~same_values(values, right)
         matches = departs & same_values(got, values)
         if matches.sum() >= max(1, BEHAVIOUR_SHARE * departs.sum()):
-            behaviours.append((name, matches))
+            behaviours.append((name, matches, int(departs.sum() - matches.sum())))
     faults, left = [], wrong.copy()
     while left.any() and behaviours:
-        name, matches = max(behaviours, key=lambda pair: int((pair[1] & left).sum()))
+        # Of two that explain as much, the one that asks for no other wrong answers.
+        name, matches, _ = max(behaviours, key=lambda one: (int((one[1] & left).sum()), -one[2]))
         if not (matches & left).any():
             break
         faults.append(_fault(name, where, got, right, matches & left))
@@ -198,21 +202,19 @@ def diagnose(
 def _behaviours(where: Points, right: Values, mode: str) -> Iterator[tuple[str, Values]]:
     """Known ways to go wrong, and what each would give."""
     row, x = where.format, where.values.astype(np.float64)
-    for other, name in MODE_NAMES.items():
-        if other != mode:
-            yield name, expected(where, mode=other)
-    for name in ("float32", "float16", "bfloat16"):
-        narrow = np.dtype(getattr(ml_dtypes, name, name))
-        with np.errstate(all="ignore"):
-            through = abs(x).astype(narrow).astype(np.float64)
-            rest = (through - where.lower) / (where.upper - where.lower)
-        # Where the narrower format leaves the two neighbours, it says nothing.
-        between = (rest >= 0) & (rest <= 1) & np.isfinite(x)
-        rest = np.where(between, rest, where.rest)
-        twice = expected(dataclasses.replace(where, rest=rest), mode=mode)
-        # Gone to zero on the way, where the format has none.
-        lost = between & (through == 0) & (not row.zero)
-        yield f"double rounding through {name}", np.where(lost, np.nan, twice)
+    # Through its own format a function rounds once, to nearest: there the mode is at fault.
+    ways = [name for name in INTERMEDIATES if name != row.name and mode != "stochastic"]
+    through = {f"double rounding through {name}": formats[name].round(x) for name in ways}
+    for overflow in OVERFLOW_POLICIES:
+        for text, values in through.items():
+            yield text, row.round(values, mode=mode, overflow=overflow)
+        for other, name in MODE_NAMES.items():
+            if other != mode:
+                yield name, expected(where, mode=other, overflow=overflow)
+        if mode != "nearest_even":
+            for text, values in through.items():
+                name = f"{MODE_NAMES['nearest_even']}, and {text}"
+                yield name, row.round(values, overflow=overflow)
     zero = np.copysign(0.0, x)
     below = np.isfinite(x) & (x != 0)
     yield "subnormals flushed", np.where(below & (abs(right) < row.tiny), zero, right)

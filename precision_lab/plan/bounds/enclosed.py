@@ -69,17 +69,20 @@ class Deviations:
         Of which elements, from which mean.
     roundings
         What the steps may add.
+    lost
+        How much of each a later step may take for zero.
     """
 
     rows: Rows
     mean: Mean
     roundings: Roundings
+    lost: float = 0.0
 
     @cached_property
     def approximation(self) -> Approximation:
         """Element by element."""
         exact = difference(self.rows.approximation, self.mean.approximation)
-        return exact.off_by(self.roundings.error("deviation", "compute", exact.size))
+        return exact.off_by(self.roundings.error("deviation", "compute", exact.size) + self.lost)
 
     def lengths(self) -> tuple[Interval, Floats]:
         """√Σd² of the computed deviations, and the largest of them.
@@ -93,7 +96,7 @@ class Deviations:
         moved = a * np.sqrt(moments.square.high) + b * root
         u, tiny = self.roundings.units("deviation", "compute")
         far = np.sqrt(moments.spread.high + rows.n * error**2)
-        low = (np.sqrt(moments.spread.low) - moved) * (1 - u) - tiny * root
+        low = (np.sqrt(moments.spread.low) - moved) * (1 - u) - (tiny + self.lost) * root
         high = (far + moved) * (1 + u) + tiny * root
         largest = rows.largest_brought + np.abs(moments.mean) + error
         largest = self.roundings.limited("deviation", "compute", largest * (1 + u) + tiny)

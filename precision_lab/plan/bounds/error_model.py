@@ -3,8 +3,9 @@
 
 Every step obeys the standard model: z comes out as z + e with abs(e) <= max(u·abs(z), η), u the
 unit roundoff of the step's format and η half its smallest value (Higham 2002, 2.2; the larger term
-is enough, for the first holds in the normal range and the second below it). Quantities of a row
-are enclosed in intervals [low, high]; what is not negative stays so, rounding being monotone.
+is enough, for the first holds in the normal range and the second below it). Where subnormals are
+flushed, η is the smallest normal value, and sums lose it too. Quantities of a row are enclosed in
+intervals [low, high]; what is not negative stays so, rounding being monotone, flushed or not.
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ SLACK = 2.0**-45
 """Relative error of a float64 quantity here, after all its sums and products."""
 
 TINY = 2.0**-1074
+
+
+def below_normal(target: Format) -> float:
+    """η: the most that rounding to nearest takes from what is below the normal range.
+
+    Half the smallest value; where there are no subnormals all of it, for they are flushed.
+    """
+    return max(target.smallest / 2, TINY) if target.subnormals else target.tiny
+
+
 EXPONENT = np.int64(0x7FF << 52)
 
 
@@ -95,7 +106,11 @@ class Roundings:
         target, ulps = self.formats[kind], self._half_ulps(kind)
         if not (target.signed and target.zero):
             return np.inf, np.inf
-        return ulps * target.unit_roundoff, ulps * max(target.smallest / 2, TINY)
+        return ulps * target.unit_roundoff, ulps * below_normal(target)
+
+    def flushes(self, step: str, kind: str) -> bool:
+        """Whether this step takes subnormal numbers for zero."""
+        return self.active(step) and not self.formats[kind].subnormals
 
     def error(self, step: str, kind: str, magnitude: Floats) -> Floats:
         """The most that rounding a value no larger than `magnitude` can change: half an ulp.
@@ -109,7 +124,7 @@ class Roundings:
             return np.full_like(magnitude, np.inf)
         # The exponent's bits alone are the power of two below: `Format.ulp`, several times faster.
         power = (magnitude.view(np.int64) & EXPONENT).view(np.float64)
-        ulps, least = self._half_ulps(kind), max(target.smallest / 2, TINY)
+        ulps, least = self._half_ulps(kind), below_normal(target)
         half = np.maximum(power * (ulps * target.unit_roundoff), ulps * least)
         return np.where(magnitude < target.overflow_edge, half, np.inf)
 

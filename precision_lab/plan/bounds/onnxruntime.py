@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Enclosures of the moments of `orders.onnxruntime`: squares fused into their sum.
 
-No square is rounded on its own, but for four of a row's last; each addition rounds what it adds to
-and what it adds, and loses η where the result is subnormal. No term is negative, so that roundings
-are factors of the sum.
+No square is rounded on its own, but for four of a row's last at most; each addition rounds what it
+adds to and what it adds, and loses η where the result is subnormal. No term is negative, so that
+roundings are factors of the sum.
 """
 
 from __future__ import annotations
@@ -78,11 +78,14 @@ class FusedTwoPass:
     def total(self) -> Interval:
         """The sum of squared deviations: Σ(x − m − e)² = Σ(x − m)² + n·e²."""
         rows, error = self.rows, self._mean()
-        u, _ = rows.roundings.units("sum", "sum")
+        u, below = rows.roundings.units("sum", "sum")
         low, high = rows.spread("sum")
         high = (high + rows.n * error**2) * (1 + u) ** 2
         largest = (rows.reach("sum") + error) * (1 + u)
-        return _summed(rows, Interval(low * (1 - u) ** 2, high), largest)
+        low = low * (1 - u) ** 2
+        if rows.roundings.flushes("sum", "sum"):
+            low = np.maximum(np.sqrt(low) - below * np.sqrt(rows.n), 0.0) ** 2
+        return _summed(rows, Interval(low, high), largest)
 
 
 def _summed(rows: Rows, squares: Interval, largest: Floats) -> Interval:
@@ -93,7 +96,7 @@ def _summed(rows: Rows, squares: Interval, largest: Floats) -> Interval:
     most = (1 + u) ** passed * (1 + SLACK)
     lost = 2 * rows.n * tiny * most
     high = squares.high * most + lost
-    # Four squares stand on their own.
+    # Four squares may stand on their own.
     for size in (largest, largest**2 * (1 + u), high):
         limit = rows.roundings.limited("sum", "sum", size)
         high = np.where(np.isinf(limit), np.inf, high)

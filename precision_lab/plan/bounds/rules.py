@@ -71,6 +71,13 @@ def scale_eps_twice(_a: BoundAnalysis, _op: Op, eps: float, s: Floats) -> Floats
     return scaled_eps(eps, s)
 
 
+def scale(a: BoundAnalysis, op: Op, x: Rows, s: Floats) -> Rows:
+    """x·s for a power of two s: what is not lost below the normal range is exact."""
+    u, below = x.brought
+    below = below * s + a.roundings.units(op.step, op.kind)[1]
+    return Rows(x.exact * s, (u, below), x.roundings)
+
+
 def entering(a: BoundAnalysis, _op: Op, x: Rows) -> Rows:
     """The elements that enter the statistic."""
     return Rows(x.exact[:, a.inputs.groups.entering], x.brought, x.roundings)
@@ -132,21 +139,36 @@ def square(a: BoundAnalysis, op: Op, value: Known) -> Squares | Interval:
 def sum(a: BoundAnalysis, op: Op, value: Rows | Squares) -> Total | Interval:
     """Σ over the elements that enter the statistic, in the plan's order."""
     rows = a.rows
+    lost = _flushed_in_sum(a, op.step)
     if isinstance(value, Rows):
-        moments = rows.moments
-        relative, each = rows.summed(op.step)
-        changed = relative * moments.absolute + rows.n * each
+        moments = value.moments
+        relative, each = value.summed(op.step)
+        changed = relative * moments.absolute + rows.n * each + lost
         size = moments.absolute + changed
         factor = _factor(a, op.step)
         return Total(changed + factor * size, _reached(a, op.step, (1 + factor) * size))
+    # Sums of numbers that are not negative are 0 or normal, as the numbers are.
+    lost = 0.0 if a.order.additive else lost
     relative, absolute = rows.added(op.step, "square")
-    low = value.sum.low * (1 - relative) - rows.n * absolute
-    high = value.sum.high * (1 + relative) + rows.n * absolute
+    low = value.sum.low * (1 - relative) - rows.n * absolute - lost
+    high = value.sum.high * (1 + relative) + rows.n * absolute + lost
     least, most = 1.0, 1 + _factor(a, op.step)
     if a.roundings.active(op.step):
         least = a.order.least(rows.n, a.roundings.formats["sum"])
     top = high * most + _reached(a, op.step, high * most)
     return Interval(low * least, np.where(np.isinf(value.overflow), np.inf, top)).widened()
+
+
+def _flushed_in_sum(a: BoundAnalysis, step: str) -> float:
+    """What flushing the results of additions may take from a sum: that of one an addend.
+
+    An order that does more than add (compensation) does four operations for each, of which it
+    may take twice as much.
+    """
+    if not a.roundings.flushes(step, "sum"):
+        return 0.0
+    operations = 1 if a.order.additive else 8
+    return operations * a.rows.n * a.roundings.formats["sum"].tiny
 
 
 def _factor(a: BoundAnalysis, step: str) -> float:
@@ -295,11 +317,6 @@ def _variance(a: BoundAnalysis, op: Op, squares: Interval, square: Interval) -> 
 
 def multiply(a: BoundAnalysis, op: Op, one: Known, other: Known) -> Known:
     """A product; of x itself, or of the mean, where the mean's multiple is to be subtracted."""
-    if isinstance(other, np.ndarray):
-        # A power of two.
-        u, below = one.brought
-        below = below * other + a.roundings.units(op.step, op.kind)[1]
-        return Rows(one.exact * other, (u, below), one.roundings)
     factor = a.elements(other)
     if isinstance(one, Mean) or (isinstance(one, Rows) and a.inputs.norm.centred):
         value = Multiple(a.elements(one), factor, np.zeros(1))

@@ -15,12 +15,18 @@ A merge goes to μ + Δ·s, s the share of the second; with ŝ as computed, from
 Where ŝ(1 + u)² <= 1 in every merge, each mean lies between those that it is made of (rounding is
 monotone), hence between the least and the largest x: no error is above R.
 
-Squares. M is exactly ΣA·B of the runs (see `welford`) and Σ w·Δ² of the merges, w the first
-count times s. With the errors of the means A, B and Δ are off by e, e' and e₁ + e₂, so M moves no
+Squares. M is exactly ΣA·B of the runs (see `welford`) and Σ w·Δ² of the merges, w = n₀·s with the
+first count n₀. With the errors of the means A, B and Δ are off by e, e' and e₁ + e₂, so M moves no
 more than `perturbed` says for the length √(Σe² + Σ w(e₁ + e₂)²); the triangle inequality splits
 that length into those of R, B and η. No term is negative, so that roundings are factors: four at
-most as a term is formed, ŵ/w, and one for each addition that it passes. η is lost once an
-operation, times d or a count where such a factor follows.
+most as a term is formed, ŵ/w with ŵ = n̂₀·ŝ, and one for each addition that it passes. Vectors
+form (d·n̂₀)·(d·ŝ), d rounded twice and each product once, which the fused sum rounds no more; at
+the end ((d·d)·ŝ)·n̂₀ stands in their place. η is lost once an operation, times what the result is
+multiplied by: of d·ŝ that is d·n̂₀, which itself loses none, n̂₀ being a whole number.
+
+Where subnormals are flushed, η is the smallest normal number and differences and sums lose it too:
+three operations for one in a mean, and each A, B and Δ is off by one more η. M and its parts are 0
+or normal, so that their sums lose none.
 """
 
 from __future__ import annotations
@@ -65,8 +71,9 @@ class Errors(NamedTuple):
         How far ŵ/w is from 1.
     lost
         What underflow takes from M: so many η, and so many η·d, d a distance of means.
-    weight
-        The largest ŵ.
+    counts
+        The largest n̂₀ that a difference of means is multiplied by, and a mean, for the other run
+        holds nothing.
     """
 
     size: Floats
@@ -76,7 +83,7 @@ class Errors(NamedTuple):
     depth: Floats
     skew: Floats
     lost: Floats
-    weight: Floats
+    counts: Floats
 
     def of(self, items: slice | int) -> Errors:
         """Those of some items of the first axis."""
@@ -86,7 +93,7 @@ class Errors(NamedTuple):
 class Derived(NamedTuple):
     """The errors of a whole row.
 
-    `idle`: a merge with nothing forms the square of a mean, times 0.
+    `idle`: a merge with nothing at the end forms the square of a mean, times 0.
     """
 
     mean: Floats
@@ -95,7 +102,7 @@ class Derived(NamedTuple):
     roundings: float
     skew: float
     lost: Floats
-    weight: float
+    counts: Floats
     idle: bool
 
 
@@ -122,14 +129,14 @@ def derived(n: int, source: Format, target: Format) -> Derived:
         roundings=float(row.depth[0]) + 4,
         skew=float(row.skew[0]) + SLACK,
         lost=row.lost,
-        weight=float(row.weight[0]),
+        counts=row.counts,
         idle=not (layout.left and layout.vectors),
     )
 
 
 def _chunks(sizes: NDArray[np.int64], arithmetic: Emulated, *, fused: bool) -> Errors:
     """Runs of these sizes; those that do not fuse divide, round twice and then add."""
-    u = arithmetic.format.unit_roundoff
+    u, flushed = arithmetic.format.unit_roundoff, _flushed(arithmetic)
     most = max(int(sizes.max()), 1)
     mean, length = np.zeros((most + 1, 3)), np.zeros((most + 1, 3))
     for k in range(2, most + 1):
@@ -139,36 +146,44 @@ def _chunks(sizes: NDArray[np.int64], arithmetic: Emulated, *, fused: bool) -> E
             factor = 1 + abs(share * k - 1) + SLACK
         theta = (1 + u) * factor - 1
         e = mean[k - 1] * (1 - (1 - theta) / k) + RANGE * theta / k
-        e = e * (1 + u) + UNDERFLOW * (1 + u) if not fused else e * (1 + u) + UNDERFLOW
-        mean[k] = e + u * LARGEST
-        length[k] = length[k - 1] + np.maximum(mean[k], mean[k - 1]) ** 2
+        below = UNDERFLOW * (1 if fused else 1 + u)
+        mean[k] = e * (1 + u) + below + 3 * flushed + u * LARGEST
+        length[k] = length[k - 1] + (np.maximum(mean[k], mean[k - 1]) + flushed) ** 2
     size = sizes[:, None].astype(np.float64)
     zero = np.zeros_like(size)
     lost = np.concatenate([2 * size, zero], axis=-1)
     inside = np.maximum(size - 1, 0)
-    return Errors(size, mean[sizes], length[sizes], inside, size, zero, lost, zero)
+    counts = np.zeros_like(lost)
+    return Errors(size, mean[sizes], length[sizes], inside, size, zero, lost, counts)
+
+
+def _flushed(arithmetic: Emulated) -> NDArray[np.float64]:
+    """One η where differences may be flushed, else nothing."""
+    return UNDERFLOW * (not arithmetic.format.subnormals)
 
 
 def _merged(a: Errors, b: Errors, arithmetic: Emulated, *, last: bool) -> Errors:
     """Two runs as one, as the vectors merge or as single numbers do at the end."""
-    u = arithmetic.format.unit_roundoff
-    count, share, weight = (
-        np.asarray(part, np.float64) for part in shares(a.size, b.size, arithmetic)
+    u, flushed = arithmetic.format.unit_roundoff, _flushed(arithmetic)
+    count, share, first = (
+        np.asarray(part, np.float64)
+        for part in (*shares(a.size, b.size, arithmetic), arithmetic.cast(a.size))
     )
     exact_share = b.size / np.maximum(count, 1)
     exact = a.size * exact_share
-    apart = a.mean + b.mean
+    apart = a.mean + b.mean + flushed
     off = (np.abs(1 - share) + share * u) * a.mean + share * (1 + u) * b.mean
     off = off + (np.abs(share - exact_share) + SLACK * exact_share + share * u) * RANGE
-    lost = a.lost + b.lost
+    lost, counts = a.lost + b.lost, np.maximum(a.counts, b.counts)
     if last:
-        weight = share * arithmetic.cast(a.size)
         underflow = np.concatenate([1 + a.size * (1 + share) * (1 + u) ** 2, 0 * count], axis=-1)
     else:
         off = off + u * share * (1 + u) * (RANGE + apart) + UNDERFLOW
-        underflow = np.ones(2)
-    mean = off * (1 + u) + u * LARGEST + UNDERFLOW
-    skew = np.abs(weight / np.where(exact > 0, exact, 1) - 1) + SLACK
+        underflow = np.array([1.0, 0.0]) + first * (1 + u) * np.array([0.0, 1.0])
+        idle = b.size == 0
+        counts = np.maximum(counts, first * np.concatenate([~idle, idle], axis=-1))
+    mean = off * (1 + u) + u * LARGEST + UNDERFLOW + 3 * flushed
+    skew = np.abs(share * first / np.where(exact > 0, exact, 1) - 1) + SLACK
     inside = a.inside + b.inside + 4 * exact
     both = Errors(
         size=count,
@@ -178,17 +193,17 @@ def _merged(a: Errors, b: Errors, arithmetic: Emulated, *, last: bool) -> Errors
         depth=np.maximum(a.depth, b.depth) + 2,
         skew=np.maximum(np.maximum(a.skew, b.skew), skew),
         lost=lost + underflow,
-        weight=np.maximum(np.maximum(a.weight, b.weight), weight),
+        counts=counts,
     )
     # Merging with nothing changes nothing, if the counts are numbers of the format.
-    counts = np.isfinite(share) & np.isfinite(weight)
+    finite = np.isfinite(share) & np.isfinite(first)
     chosen = Errors(
         *(
             np.where(a.size == 0, right, np.where(b.size == 0, left, one))
             for left, right, one in zip(a, b, both, strict=True)
         )
     )
-    return chosen._replace(mean=np.where(counts, chosen.mean, np.inf))
+    return chosen._replace(mean=np.where(finite, chosen.mean, np.inf), counts=counts)
 
 
 class ChunkedWelford:
@@ -224,8 +239,9 @@ class ChunkedWelford:
             error = np.minimum(error, reach)
         d = (reach + 2 * error) * (1 + u) + tiny
         # An overflow on the way voids the argument.
-        idle = (largest + error) * (1 + u) * errors.idle
-        for size in (largest + error, d, d**2, d * errors.weight, idle**2):
+        differences, means = errors.counts
+        mean = (largest + error) * (1 + u)
+        for size in (mean, d, d**2, d * differences, mean * means, (mean * errors.idle) ** 2):
             limit = roundings.limited("sum", "sum", size * (1 + u) ** 2)
             error = np.where(np.isinf(limit), np.inf, error)
         return error

@@ -59,7 +59,9 @@ class SequentialWelford:
         rows, roundings = self.rows, self.rows.roundings
         u, tiny = roundings.units("sum", "sum")
         largest, reach = rows.largest("sum"), rows.reach("sum")
-        drift = (2 * u + u * u) * reach + (rows.n + 1) / 2 * (u * largest + tiny)
+        # Where subnormals are flushed, each of three operations loses η.
+        lost = (3 if roundings.flushes("sum", "sum") else 1) * tiny
+        drift = (2 * u + u * u) * reach + (rows.n + 1) / 2 * (u * largest + lost)
         drift = np.minimum(drift, reach) if rows.n > 1 else np.zeros_like(reach)
         # An overflow on the way voids the argument.
         for kind, size in (("sum", largest), ("sum", reach), ("square", reach**2 * (1 + u) ** 2)):
@@ -70,6 +72,8 @@ class SequentialWelford:
     def total(self) -> Interval:
         """M = Σ(x_k − m_(k−1))(x_k − m_k), each factor off by the running mean's error.
 
+        And by η where the difference itself may be flushed.
+
         No product is negative, for m_k lies between m_(k−1) and x_k. A product z that the format of
         the sum does not hold is rounded only as it is added. Where the new sum is subnormal, the
         old one grew by z + e, abs(e) <= η, and nothing else is lost; elsewhere the new one is at
@@ -78,8 +82,9 @@ class SequentialWelford:
         """
         rows, roundings = self.rows, self.rows.roundings
         n = rows.n
-        low, high = perturbed(rows.spread("sum"), self._running() * np.sqrt(n))
-        u, _ = roundings.units("sum", "sum")
+        u, below = roundings.units("sum", "sum")
+        flushed = below if roundings.flushes("sum", "sum") else 0.0
+        low, high = perturbed(rows.spread("sum"), (self._running() + flushed) * np.sqrt(n))
         v, tiny = roundings.units("sum", "square")
         high = high * (1 + u) ** 2 * (1 + v) + n * tiny
         low = low * (1 - u) ** 2 * (1 - v) - n * tiny

@@ -11,9 +11,9 @@ EAGER: dict[str, Any] = {
     "version": "flax 0.12.8, jax 0.10.2 on a CPU with AVX-512",
     "verified": (
         "with XLA's flag --xla_cpu_enable_platform_dependent_math=false and inverse reciprocal_sqrt"
-        " every bit but signs of zeros, rows with numbers below 2^-63 apart, whose squares XLA"
-        " flushes; as it is, r of one row in seven is an ulp off, as the processor's"
-        " approximation has it: 99.9 % of 16-bit outputs and 90 % of fp32 outputs are equal"
+        " every bit but signs of zeros; as it is, r of one row in seven is an ulp off, as the"
+        " processor's approximation has it: 99.9 % of 16-bit outputs and 90 % of fp32 outputs are"
+        " equal"
     ),
     "eps_default": 1e-6,
     # XLA refines what the processor approximates, which no formula says for every processor.
@@ -21,6 +21,7 @@ EAGER: dict[str, Any] = {
     "divisor": "reciprocal_n",
     "apply": "folded_gain",
     "order": "ynn",
+    "underflow": "flush_to_zero",
 }
 """The order is that of arrays of 4096 numbers or more; of smaller ones it is ``xla-windows``."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from precision_lab.plan.catalogue.shared import GPU, LOW
 from precision_lab.plan.plan import Plan
 
-OLD = "eps=None is the machine epsilon of the input's format, here that of float32."
+OLD = "eps=None is the machine epsilon of the input's format."
 KERAS, ONEDNN = "commit 3422977a5e", "commit 3f27bec2"
 
 ROWS = (
@@ -20,7 +20,7 @@ ROWS = (
         source="torch.nn.RMSNorm of torch 2.4",
         version="torch 2.4.1 on a CPU",
         assumed=("inverse", "order"),
-        eps_default=2.0**-23,
+        eps_default="input_epsilon",
         summary=f"All in the input's format: 300 squared is past float16. {OLD}",
         inverse="reciprocal_sqrt",
         **LOW,
@@ -31,7 +31,7 @@ ROWS = (
         source="torch.nn.RMSNorm of torch 2.5 and 2.6",
         version="torch 2.6.0 on a CPU",
         assumed=("inverse", "order"),
-        eps_default=2.0**-23,
+        eps_default="input_epsilon",
         summary=f"Statistic in float32, but eps in the input's format; cast, then the gain. {OLD}",
         cast="early",
         eps_format="input",

@@ -52,10 +52,10 @@ ROWS = (
         version="read in 2026, commit not recorded; torch's order on a CPU",
         assumed=("inverse", "order"),
         eps_default=1e-5,
-        summary="As hf-llama. A float32 weight makes the output float32. The class says eps 1e-6,"
-        " the released arguments 1e-5.",
-        cast="early",
+        summary="As hf-llama. The class says eps 1e-6, the released arguments 1e-5.",
+        cast="input",
         gain_format="input",
+        output_format="promoted",
         **TORCH,
     ),
     Plan(
@@ -66,8 +66,9 @@ ROWS = (
         assumed=("inverse", "order"),
         eps_default=1e-5,
         summary="As meta-llama.",
-        cast="early",
+        cast="input",
         gain_format="input",
+        output_format="promoted",
         **TORCH,
     ),
     Plan(

@@ -12,12 +12,13 @@ ROWS = (
         norm="rms",
         source="transformers.models.llama.modeling_llama.LlamaRMSNorm",
         version="transformers 5.24.0, torch 2.13.0 on a CPU",
-        verified=f"{EVERY_BIT}, weights in the input's format",
+        verified=EVERY_BIT,
         eps_default=1e-6,
-        summary="Statistic in float32, cast to the input's format, times the weight in it"
-        " (with a wider weight the module returns the weight's format).",
-        cast="early",
+        summary="Statistic in float32, cast to the input's format, times the weight: with a wider"
+        " weight the output is wider, too.",
+        cast="input",
         gain_format="input",
+        output_format="promoted",
         **TORCH,
     ),
     Plan(
@@ -25,11 +26,13 @@ ROWS = (
         norm="rms",
         source="transformers.models.t5.modeling_t5.T5LayerNorm",
         version="transformers 5.24.0, torch 2.13.0 on a CPU",
-        verified=f"{EVERY_BIT}, weights in the input's format",
+        verified=EVERY_BIT,
         eps_default=1e-6,
-        summary="As hf-llama, where the weight has the input's format.",
+        summary="As hf-llama, where the weight has the input's format; otherwise cast to the"
+        " weight's, which is the output's.",
         cast="early",
         gain_format="input",
+        output_format="weight",
         **TORCH,
     ),
     Plan(

@@ -9,7 +9,7 @@ one hypothesis for the whole run: the kind of statistic, and the rounding schedu
 
 from __future__ import annotations
 
-from precision_lab.validation.soundness.allowance import Allowance
+from precision_lab.validation.soundness.allowance import COARSEST, Allowance
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Hypothesis, Judgement, hypotheses
 from precision_lab.validation.soundness.rounding_schedules import (
@@ -20,6 +20,7 @@ from precision_lab.validation.soundness.rounding_schedules import (
 )
 
 __all__ = [
+    "COARSEST",
     "Allowance",
     "Cast",
     "Exact",

@@ -114,6 +114,11 @@ class Exact:
         return np.asarray(np.sum(np.abs(self.statistic), -1, keepdims=True) / self.n)
 
     @cached_property
+    def largest(self) -> Floats:
+        """[rows, 1]: the largest magnitude in the statistic."""
+        return np.asarray(np.abs(self.statistic).max(-1, keepdims=True, initial=0.0))
+
+    @cached_property
     def total(self) -> Floats:
         """[rows, 1]: the sum of squares, of the deviations in a LayerNorm."""
         return np.asarray(np.sum(np.square(self.entering(self.deviations)), -1, keepdims=True))
@@ -205,8 +210,20 @@ class Exact:
     @cached_property
     def addends(self) -> Floats:
         """[rows, 1]: k, the squares that are summed and may be rounded."""
+        return np.where(self.exact_squares, 0.0, self.nonzero)
+
+    @cached_property
+    def nonzero(self) -> Floats:
+        """[rows, 1]: elements of the statistic whose deviation is not 0."""
         count = np.count_nonzero(self.entering(self.deviations), -1, keepdims=True)
-        return np.where(self.exact_squares, 0.0, count.astype(np.float64))
+        return np.asarray(count, np.float64)
+
+    @cached_property
+    def magnitudes(self) -> Floats:
+        """[rows, 1]: how many different magnitudes other than 0 a row's deviations have."""
+        ordered = np.sort(np.abs(self.entering(self.deviations)), -1)
+        count = np.count_nonzero(np.diff(ordered, axis=-1, prepend=0.0), -1, keepdims=True)
+        return np.asarray(count, np.float64)
 
 
 def _quantum(values: Floats) -> NDArray[np.intc]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from precision_lab.validation.soundness.allowance import (
     STATISTICS,
     UNIT,
     Allowance,
+    statistics_of,
 )
 from precision_lab.validation.soundness.rounding_schedules import (
     Cast,
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 LARGEST_SHARE = 0.25
 """How far from r, relative, roots are looked for that explain a row."""
+
+
+SCALED = 4.0
+"""Past float32's range so many times the bound is allowed."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +80,15 @@ def hypotheses(*, centred: bool, bias: bool, casts: bool) -> Iterator[Hypothesis
     Parameters
     ----------
     centred
-        Whether the norm subtracts a mean: else the kinds of statistic are one.
+        Whether the norm subtracts a mean: its kinds of statistic are others.
     bias
         Whether a bias is given: else schedules that differ in its place are one.
     casts
         Whether the output is narrower than float32: else there is no early cast to tell.
     """
-    kinds = STATISTICS if centred else STATISTICS[:1]
     known = [row for row in schedules.values() if bias or not row.biased]
     for flushes in (False, True):
-        for kind in kinds:
+        for kind in statistics_of(centred=centred):
             for row in known if casts else known[:1]:
                 yield Hypothesis(kind, row, flushes)
 
@@ -111,7 +116,7 @@ class Judgement:
     def unexplained(self, hypothesis: Hypothesis) -> Mask:
         """[rows, elements]: outputs that no sound computation gives."""
         with np.errstate(all="ignore"):
-            allowed = self._allowed(hypothesis)
+            allowed = self.allowed(hypothesis)
             source = self._source_of_outputs(hypothesis)
             explained = self._meets(source, allowed, hypothesis)
             if not self.cast.format.infinities and self.cast.overflow == "ieee":
@@ -119,10 +124,36 @@ class Judgement:
                 for over in (np.inf, -np.inf) if lost.any() else ():
                     source = self._source(hypothesis, np.where(lost, over, self.y))
                     explained |= lost & self._meets(source, allowed, hypothesis)
-            explained |= ~allowed.judged & self.exact.finite
+            past = allowed.past_range
+            explained |= ~allowed.judged & self.exact.finite & ~past
+            if past.any():
+                kept = dataclasses.replace(hypothesis, flushes=False)
+                source = self._source_of_outputs(hypothesis)
+                exact = explained if kept == hypothesis else self._meets(
+                    source, self.allowed(kept), hypothesis
+                )  # fmt: skip
+                explained = np.where(past, self._as_past_range(exact), explained)
             return np.where(self.exact.ordinary, ~explained, self._wrong_special())
 
-    def _allowed(self, hypothesis: Hypothesis) -> Allowance:
+    def _as_past_range(self, exact: Mask) -> Mask:
+        """What float32 gives for a row whose sum overflows, subnormals not counted as flushed.
+
+        All of it is exact, by a scaled or wider statistic; or zeros and the bias, as of a root of
+        0; in either case beside NaN and infinities, as of an infinite mean.
+        """
+        rest = np.zeros((1, 1)) if self.exact.bias is None else self.exact.bias
+        rest = self.cast.format.round(rest, overflow=self.cast.overflow)
+        odd = ~np.isfinite(self.y)
+        if self.cast.overflow == "saturate":
+            odd |= np.abs(self.y) == self.cast.format.largest
+        zero = (self.y == rest) | odd
+        exact = exact | odd
+        known = exact | zero
+        mixed = known.all(-1, keepdims=True) & ~zero.all(-1, keepdims=True)
+        return np.where(mixed, exact, known)
+
+    def allowed(self, hypothesis: Hypothesis) -> Allowance:
+        """The bounds of a hypothesis."""
         key = hypothesis.statistic, hypothesis.tiny
         if key not in self._allowances:
             self._allowances[key] = Allowance(self.exact, *key)
@@ -140,9 +171,11 @@ class Judgement:
         return hypothesis.schedule.source(self.cast, y, exact.gain, exact.bias, hypothesis.tiny)
 
     def _meets(self, source: ValueRange, allowed: Allowance, hypothesis: Hypothesis) -> Mask:
+        # A statistic that scales before it adds has roundings more.
+        more = np.where(allowed.past_range, SCALED, 1.0)
         if hypothesis.schedule.early:
-            return source.meets(self.exact.normalised[0], allowed.normalised)
-        return source.meets(self.exact.output[0], allowed.output)
+            return source.meets(self.exact.normalised[0], more * allowed.normalised)
+        return source.meets(self.exact.output[0], more * allowed.output)
 
     def _wrong_special(self) -> Mask:
         """Of NaN and infinities, and of rows whose statistic they enter: outputs that are unsound.
@@ -200,7 +233,7 @@ class Judgement:
         return error
 
     def _root_rows(self, hypothesis: Hypothesis) -> tuple[Mask, Index, Allowance]:
-        allowed = self._allowed(hypothesis)
+        allowed = self.allowed(hypothesis)
         chosen = allowed.judged[:, 0] & np.isfinite(self.y).all(-1)
         chosen &= np.isfinite(self.exact.root[:, 0]) & (self.exact.deviations != 0).any(-1)
         return np.zeros(len(chosen), bool), np.nonzero(chosen)[0], allowed
@@ -224,20 +257,16 @@ class Judgement:
         exact, unit = self.exact, 4 * UNIT
         source = self._source_of_outputs(hypothesis)
         size = np.abs(exact.normalised[0]) + allowed.normalised
-        lost = (1 + exact.root) * hypothesis.tiny
+        lost = allowed.lost
         if not hypothesis.schedule.early:
             gain = np.abs(exact.gain)
             bias = 0.0 if exact.bias is None else np.abs(exact.bias)
-            reach = unit * (size * gain + bias) + (gain * (1 + exact.root) + 1) * hypothesis.tiny
+            reach = unit * (size * gain + bias) + gain * allowed.lost + hypothesis.tiny
             reach = reach + allowed.folded
             moved = source.less(exact.bias)
             source = ValueRange(moved.low - reach, moved.high + reach).over(exact.gain)
             lost = lost * 0.0
-        # Of scale-and-shift: x·r and m·r are rounded on their own, and have x's own size.
-        shifted: Floats | float = 0.0
-        if hypothesis.statistic == "welford" and exact.inputs.norm.centred:
-            shifted = unit * np.abs(exact.x) * exact.root
-        reach = unit * size + lost + shifted
+        reach = unit * size + lost + unit * allowed.shifted * exact.root
         return ValueRange(source.low - reach, source.high + reach)
 
     # What would have been right -------------------------------------------------------------------
@@ -245,7 +274,7 @@ class Judgement:
     def expected(self, hypothesis: Hypothesis) -> ValueRange:
         """[rows, elements]: the least and the largest output that is sound; NaN where NaN is."""
         exact, target = self.exact, self.cast.format
-        allowed = self._allowed(hypothesis)
+        allowed = self.allowed(hypothesis)
 
         def cast(values: Floats) -> Floats:
             return target.round(values, overflow=self.cast.overflow)

@@ -32,6 +32,19 @@ def test_the_squares_are_those_of_the_loops(n):
     assert [slow_mlas_squares(list(row)) for row in x] == list(total)
 
 
+def test_a_row_of_halves_rounds_no_square():
+    """Of 20 float32 numbers four squares are rounded alone; where x was 16-bit all are fused."""
+    x = rows_of(20, 300, rows=200)
+    sums = {}
+    for source in ("float32", "float16"):
+        mean, total = fused_two_pass(x, Emulated(SINGLE), formats[source])
+        half = source == "float16"
+        expected = [slow_mlas_squares(list(row), half=half) for row in x - mean[:, None]]
+        assert expected == list(total)
+        sums[source] = total
+    assert (sums["float32"] != sums["float16"]).any()
+
+
 def test_rounded_squares_have_other_sums():
     """The comparison above can fail: where each square is rounded, one sum in four is another."""
     x = rows_of(769, 0.5, rows=64)

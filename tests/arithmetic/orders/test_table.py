@@ -23,6 +23,7 @@ EXAMPLES = [
     "lanes:1x1",
     "lanes:32x1",
     "lanes:8x3",
+    "accumulator:bfloat16",
 ]
 SINGLE = Emulated(formats["float32"])
 
@@ -72,6 +73,12 @@ def plain(name: str, row: list[np.float32]) -> np.float32:
         for value in row:
             total = total + value
         return np.float32(total)
+    if kind == "accumulator":
+        total = np.float32(0)
+        for value in row:
+            # float64 holds the exact sum of these; float32 would round it first.
+            total = formats[given_].cast(np.float64(total) + np.float64(value))[()]
+        return np.float32(total)
     if kind == "blocked":
         size, total = int(given_), zero
         for start in range(0, len(row), size):
@@ -109,7 +116,7 @@ def test_orders_follow_their_description(name):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in EXAMPLES if n.partition(":")[0] not in ("kahan", "wider")]
+    "name", [n for n in EXAMPLES if n.partition(":")[0] not in ("kahan", "wider", "accumulator")]
 )
 def test_depth_is_counted_exactly(name):
     """`depth` is the most additions that an addend passes through, for every length."""
@@ -121,7 +128,7 @@ def test_depth_is_counted_exactly(name):
         assert deepest - 1 == orders[name].depth(n), n
 
 
-@pytest.mark.parametrize("name", [*orders, "blocked:7", "lanes:8x3"])
+@pytest.mark.parametrize("name", [*orders, "blocked:7", "lanes:8x3", "accumulator:float8_e5m2"])
 @pytest.mark.parametrize("format", ["bfloat16", "float8_e4m3fn"])
 @settings(max_examples=40)
 @given(data=st.data())
@@ -195,7 +202,9 @@ def test_unknown_orders_are_refused(name):
     assert name not in orders
 
 
-@pytest.mark.parametrize("name", ["blocked:0", "blocked:x", "lanes:3x4", "lanes:256", "wider:"])
+@pytest.mark.parametrize(
+    "name", ["blocked:0", "blocked:x", "lanes:3x4", "lanes:256", "wider:", "accumulator:"]
+)
 def test_the_rule_of_a_parameter_is_told(name):
     """A name whose parameters are wrong is answered with the rule, and its example is an order."""
     with pytest.raises(InputError, match=f"no order '{name}': write ") as told:
@@ -208,6 +217,7 @@ def test_parametrised_orders_are_found():
     assert "lanes:512x8" in orders
     assert "lanes:512x8" == orders["lanes:512x8"].name
     assert "wider:float32" == orders["wider:fp32"].name
+    assert "accumulator:bfloat16" == orders["accumulator:bf16"].name
     with pytest.raises(InputError, match="no wider"):
         SINGLE.sum(np.ones((1, 3)), orders["wider:float16"])
 

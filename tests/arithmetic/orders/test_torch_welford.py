@@ -15,13 +15,14 @@ from precision_lab.plan.bounds.row_moments import Rows
 from precision_lab.plan.bounds.torch_welford import ChunkedWelford, derived
 
 SINGLE = formats["float32"]
-LENGTHS = (1, 5, 7, 8, 15, 16, 17, 64, 129, 260, 769, 1100)
+LENGTHS = (1, 5, 7, 8, 15, 16, 17, 64, 129, 260, 280, 600, 769, 896, 1100)
 
 
 def rows_of(format, n, rows=3):
-    """Rows about 3, in float32, with values of a format."""
-    x = formats[format].cast(np.random.default_rng(n).standard_normal((rows, n)) + 3)
-    return x.astype(np.float32)
+    """Rows about 3, as many walks, which show the merges, in float32 with values of a format."""
+    steps = np.random.default_rng(n).standard_normal((2 * rows, n))
+    x = np.concatenate([steps[:rows] + 3, np.cumsum(steps[rows:], axis=-1)])
+    return formats[format].cast(x).astype(np.float32)
 
 
 @pytest.mark.parametrize("format", ["float32", "float16", "bfloat16"])
@@ -57,9 +58,12 @@ def test_the_layout():
 def test_moments_lie_in_their_enclosures(source, target):
     """Mean and total in any arithmetic are where the derivation puts them."""
     kind, arithmetic, bounded = formats[target], Emulated(formats[target]), 0
-    for n in (1, 2, 7, 8, 40, 129, 300, 1100):
-        for shift, size in ((0, 1), (3, 1), (100, 0.1), (0, 2.0**-9)):
-            values = np.random.default_rng(n).standard_normal((16, n)) * size + shift
+    for n in (1, 2, 7, 8, 40, 129, 280, 300, 641, 1100):
+        for shift, size in ((0, 1), (3, 1), (100, 0.1), (0, 2.0**-9), (0, kind.tiny)):
+            values = np.random.default_rng(n).standard_normal((16, n))
+            values[8:12] = np.cumsum(values[8:12], axis=-1)
+            values[12:, :: -(-n // 2)] = 0
+            values = values * size + shift
             values[0] = values[0, 0]
             x = arithmetic.cast(values)
             exact = x.astype(np.float64)
@@ -87,6 +91,19 @@ def test_the_size_of_the_errors():
     assert errors.mean[1] < 19 * u
     assert 46 == errors.roundings
     assert errors.skew < 4 * u
+
+
+def test_a_merge_with_nothing_may_overflow():
+    """641 is four chunks, nothing and one more: of 2^125 the mean times 16 is past float32."""
+    for exponent, expected in ((123, 0.0), (125, np.nan)):
+        x = np.full((1, 641), 2.0**exponent, np.float32)
+        _, total = chunked_welford(x, Emulated(SINGLE), SINGLE)
+        assert np.array_equal([expected], total, equal_nan=True)
+        held = Rows(x.astype(np.float64), (0.0, np.zeros(1)), Roundings(
+            {"compute": SINGLE, "sum": SINGLE}
+        ))  # fmt: skip
+        high = ChunkedWelford(held, SINGLE).total().high[0, 0]
+        assert np.isfinite(expected) == np.isfinite(high)
 
 
 def test_a_constant_row_has_no_deviations():

@@ -10,7 +10,7 @@ from conftest import optional
 from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import identify
 from precision_lab.kernels.finding import find_kernel, recover_kernel
-from precision_lab.kernels.torch.layouts import LayoutError
+from precision_lab.kernels.layouts import LayoutError
 from precision_lab.numbers.table import formats
 from precision_lab.plan.emulation import emulate
 from precision_lab.validation.examination import validate
@@ -225,7 +225,7 @@ def test_views_have_to_give_the_same(file, torch):
         kernel(EXACT, eps=1e-6)
     verdict = validate(kernel, format="float32", **FEW)
     assert not verdict.passed
-    assert any("LayoutError" in one.message for one in verdict.failures)
+    assert {"layout"} == {one.kind for one in verdict.failures}
 
 
 def test_views_are_tried_once_for_each_width(torch):
@@ -272,3 +272,50 @@ def test_constants_in_float16(torch):
     (note,) = verdict.notes
     assert "needs the wider bound of Welford's updates, of scale-and-shift" in note
     assert "that shows in constant [8, 33]" in note
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["torch.nn.functional:group_norm", "torch.nn.functional:softmax", "torch:native_layer_norm",
+     "torch.nn:GroupNorm", "torch.nn:BatchNorm1d", "torch.nn:InstanceNorm2d"],
+)  # fmt: skip
+def test_what_else_torch_has_is_no_norm_of_rows(name, torch):
+    """torch's other functions and norms are refused in one sentence that says what to give."""
+    words = rf"{name} is .*no RMSNorm or LayerNorm: give rms_norm, layer_norm or a function"
+    with pytest.raises(InputError, match=words):
+        find_kernel(name)
+
+
+def test_other_norms_are_refused_where_they_are_made_and_inside_a_model(torch):
+    """A GroupNorm of two groups is none, built here or there; one of one group is a LayerNorm."""
+    with pytest.raises(InputError, match="is torch's GroupNorm, and no RMSNorm"):
+        find_kernel(lambda dim: torch.nn.GroupNorm(2, dim))
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(8))
+    with pytest.raises(InputError, match="#0 is torch's BatchNorm1d, and no RMSNorm"):
+        find_kernel(model, module="0")
+    kernel = find_kernel(lambda dim, eps: torch.nn.GroupNorm(1, dim, eps=eps))
+    x = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
+    right = torch.nn.functional.layer_norm(torch.from_numpy(x), (8,), eps=1e-5)
+    assert np.allclose(kernel(x, eps=1e-5), right.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_callables_of_torch_are_known_for_what_they_are(torch):
+    """torch's function and a module in Python need no framework; group_norm is refused."""
+    for kernel, options in (
+        (torch.nn.functional.rms_norm, {"hidden": [8]}),
+        (torch.nn.LayerNorm(24, eps=1e-5), {"norm": "layer"}),
+        (torch.nn.RMSNorm, {"hidden": [8]}),
+    ):
+        verdict = validate(kernel, probes=["normal"], diagnose=False, **options)
+        assert verdict.passed, verdict.failures
+    with pytest.raises(InputError, match="function of torch, and no RMSNorm or LayerNorm"):
+        validate(torch.nn.functional.group_norm)
+
+
+def test_torch_functions_run_on_cuda_without_a_framework(torch):
+    """Its own functions are known for what they are: cuda is wanting here, not a framework."""
+    if torch.cuda.is_available():
+        assert find_kernel("torch.nn.functional:rms_norm", device="cuda").device == "cuda"
+    else:
+        with pytest.raises(InputError, match="device is cuda, but torch finds no CUDA device"):
+            find_kernel("torch.nn.functional:rms_norm", device="cuda")

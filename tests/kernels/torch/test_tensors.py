@@ -127,7 +127,7 @@ def test_flushing_is_put_back(torch):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (lambda x: x.numpy(), "gave numpy.ndarray, not a tensor: give y, or a dict that has y"),
+        (lambda x: x.tolist(), "gave list, not an array: give y, or a dict that has y"),
         (lambda x: x[:1], r"gave the shape \(1, 6\) for x of shape \(4, 6\)"),
         (lambda x: x.long(), "gave what cannot be used: a tensor of torch.int64 is of no format"),
         (lambda x: x.to_sparse(), "gave what cannot be used"),
@@ -144,11 +144,34 @@ def test_what_is_no_output(given, words):
 
 
 def test_a_function_of_torch_itself():
-    """A signature that does not fit is told, with what to do."""
-    with pytest.raises(InputError, match=r"softmax.*takes \(input, dim.*your own"):
-        find_kernel("torch.nn.functional:softmax", framework="torch")(
+    """One that computes something else is refused, with what to do."""
+    with pytest.raises(
+        InputError, match=r"softmax is a function of torch, and no RMSNorm.*your own"
+    ):
+        find_kernel("torch.nn.functional:softmax", framework="torch")
+
+
+def test_a_signature_that_does_not_fit():
+    """A function that takes something else than a weight second is told so when it raises."""
+
+    def scaled(x, dim, stacklevel=3, dtype=None):
+        return torch_softmax(x, dim)
+
+    torch_softmax = optional("torch").softmax
+    with pytest.raises(InputError, match=r"scaled.*takes \(x, dim.*your own"):
+        find_kernel(scaled, framework="torch")(
             np.ones((4, 6), np.float32), np.ones(6, np.float32), eps=1e-6
         )
+
+
+def test_a_kernel_of_tensors_may_give_an_array():
+    """What it returns is an array of any library."""
+
+    def as_numpy(x, weight, bias, eps):
+        return x.numpy()
+
+    x = np.ones((4, 6), np.float32)
+    assert find_kernel(as_numpy, framework="torch")(x, eps=1e-6).tolist() == x.tolist()
 
 
 @pytest.mark.gpu

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import wide
 from faulty_rounding import (
     check_of,
     drops_nan,
@@ -24,7 +25,8 @@ from faulty_rounding import (
 )
 
 from precision_lab.numbers.conformance.check import conformance
-from precision_lab.numbers.conformance.decision_points import SOURCES
+from precision_lab.numbers.conformance.decision_points import SOURCES, points, same_values
+from precision_lab.numbers.conformance.judge import INTERMEDIATES, MODE_NAMES
 from precision_lab.numbers.format import MODES
 from precision_lab.numbers.table import formats
 
@@ -56,6 +58,75 @@ def test_faults_are_found_and_named(function, diagnosis, name):
         found = check_of(function, name)
     assert found.wrong == sum(fault.count for fault in found.faults) > 0
     assert diagnosis == found.faults[0].diagnosis
+
+
+FEW = ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"]
+SMALL = [row.name for row in formats.values() if row.bits <= 8 and row.name not in FEW]
+DETERMINISTIC = MODES[:-1]
+
+
+def diagnoses(function, name, mode):
+    """What is said of a function in one format held to a mode, from either source, if wrong."""
+    report = conformance(function, formats=[name], modes=[mode])
+    return [[fault.diagnosis for fault in found.faults] for found in report.checks if found.wrong]
+
+
+@pytest.mark.parametrize("mode", DETERMINISTIC)
+@pytest.mark.parametrize("way", INTERMEDIATES)
+@pytest.mark.parametrize("name", [*FEW, *(wide(each) for each in [*SMALL, "tf32"])])
+def test_the_intermediate_is_named_that_gave_the_wrong_codes(name, way, mode):
+    """Rounding through float32, float16 or bfloat16 first is named as that alone, in each mode."""
+
+    def twice(values, format):
+        return right(formats[way].round(values), format, mode=mode)
+
+    found = diagnoses(twice, name, mode)
+    assert [[f"double rounding through {way}"]] * len(found) == found
+    # float32 holds its own numbers.
+    assert len(found) == (1 if way == "float32" else 2)
+
+
+@pytest.mark.parametrize("mode", DETERMINISTIC)
+@pytest.mark.parametrize("name", [*FEW, *(wide(each) for each in [*SMALL, "bfloat16"])])
+def test_the_mode_is_named_that_a_function_keeps(name, mode):
+    """A function of another mode than it is held to is named by its mode, and by nothing else."""
+
+    def directed(values, format):
+        return right(values, format, mode=mode)
+
+    values = points(name, "float64").values
+    # At precision 1 all are odd and positive: some modes are one.
+    codes = {one: right(values, name, mode=one) for one in DETERMINISTIC}
+    coded = ~np.any([np.isnan(each) for each in codes.values()], axis=0)
+    alike = [one for one, each in codes.items() if same_values(each, codes[mode])[coded].all()]
+    assert name == "float8_e8m0fnu" or alike == [mode]
+    for wanted in DETERMINISTIC:
+        found = diagnoses(directed, name, wanted)
+        assert all(one in [[MODE_NAMES[kept]] for kept in alike] for one in found), wanted
+        assert bool(found) == (wanted not in alike)
+
+
+@pytest.mark.parametrize("way", INTERMEDIATES)
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float4_e2m1fn", "float8_e5m2"])
+def test_mode_and_intermediate_are_named_together(name, way):
+    """A cast to nearest through another format, where rounding up is wanted, is both."""
+
+    def cast(values, format):
+        return right(formats[way].round(values), format)
+
+    both = [f"ties to even, and double rounding through {way}"]
+    first = ["ties to even"] if way == "float32" else both
+    assert [first, both] == diagnoses(cast, name, "up")
+
+
+def test_what_fits_no_intermediate_and_no_mode_is_named_by_its_looks():
+    """Nearest for half of the numbers where rounding up is wanted is no known way to go wrong."""
+
+    def half(values, format):
+        return np.where(values > 0, right(values, format), right(values, format, mode="up"))
+
+    for found in diagnoses(half, "float8_e4m3fn", "up"):
+        assert found[0] == "wrong neighbour"
 
 
 def test_mixed_faults_are_told_apart():

@@ -71,6 +71,15 @@ class TestReleasesOfTorch:
         assert 0.2 < share(self.MIDDLE, self.NEW, format) < 0.3
         assert 0.2 < share(self.OLD, self.NEW, format)
 
+    def test_the_eps_that_nobody_gave(self):
+        """eps=None: up to 2.6 the epsilon of x's format; since 2.7 float32's, as on a GPU."""
+        formats_of = ("float32", "float16", "bfloat16")
+        for name in (self.OLD, self.MIDDLE):
+            own = [plans[name].default_eps(format) for format in formats_of]
+            assert [2.0**-23, 2.0**-10, 2.0**-7] == own
+        for name in (self.NEW, "torch-cuda-rms-norm", "torch-cuda-rms-other"):
+            assert {2.0**-23} == {plans[name].default_eps(format) for format in formats_of}
+
     def test_a_wider_weight(self):
         """bf16 rows with an fp32 weight: bf16 since 2.7."""
         x, _ = normal(formats["bfloat16"], rows=1)

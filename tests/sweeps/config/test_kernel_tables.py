@@ -50,7 +50,10 @@ class TestSweepFiles:
             ({"kernal": "norms.py:plain"}, "kernels: unknown key 'kernal': the nearest are kernel"),
             ({"framework": "torch"}, "kernels: object missing required field `kernel`"),
             ({"kernel": "norms.py:plain", "framework": "pytorch"}, "unknown framework 'pytorch'"),
-            ({"kernel": "norms.py:plain", "device": "cuda"}, "NumPy kernel runs on the cpu"),
+            (
+                {"kernel": "norms.py:plain", "device": "cuda"},
+                "arrays, which lie on the cpu",
+            ),
             ({"kernel": "norms.py:plain", "weight_offset": "one"}, r"weight_offset: 'one'"),
             ({"kernel": "norms.py:plain", "norm": "layer"}, "plain computes the norm layer, and"),
             ([{"kernel": "norms.py:wide", "name": "plain"}, "norms.py:plain"], "has the name"),

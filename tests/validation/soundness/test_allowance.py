@@ -9,7 +9,12 @@ from slow_allowance import allowance, exact_in_float32
 
 from precision_lab.norm.arguments import check
 from precision_lab.numbers.table import formats
-from precision_lab.validation.soundness.allowance import FLUSHED, GRADUAL, Allowance
+from precision_lab.validation.soundness.allowance import (
+    FLUSHED,
+    GRADUAL,
+    STATISTICS,
+    Allowance,
+)
 from precision_lab.validation.soundness.exact_values import MEAN_ROUNDED, ROUNDED, Exact
 
 ROWS = (
@@ -38,7 +43,7 @@ def compare(norm, row, gain, bias, eps, statistic, tiny):  # noqa: PLR0917
     slow = allowance(
         [float(v) for v in np.float32(row)], np.float32(gain).tolist(),
         None if bias is None else np.float32(bias).tolist(), eps,
-        centred=norm == "layer", welford=statistic == "welford", tiny=tiny,
+        centred=norm == "layer", statistic=statistic, tiny=tiny,
     )  # fmt: skip
     (v, rv), (t, rt) = exact.normalised, exact.output
     worst = 0.0
@@ -55,7 +60,7 @@ def compare(norm, row, gain, bias, eps, statistic, tiny):  # noqa: PLR0917
 
 
 @pytest.mark.parametrize("norm", ["rms", "layer"])
-@pytest.mark.parametrize("statistic", ["direct", "welford"])
+@pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("tiny", [GRADUAL, FLUSHED])
 @pytest.mark.parametrize("row", ROWS)
 def test_the_bounds_are_those_of_the_definition(norm, statistic, tiny, row):
@@ -77,7 +82,7 @@ ordinary = (st.just(0) | codes | codes.map(lambda code: code | 0x8000)).map(
 @given(
     st.lists(st.tuples(ordinary, ordinary), min_size=1, max_size=9),
     st.sampled_from(["rms", "layer"]),
-    st.sampled_from(["direct", "welford"]),
+    st.sampled_from(STATISTICS),
     st.sampled_from([1e-6, 1e-5, 0.3]),
 )
 def test_the_bounds_are_those_of_the_definition_on_any_bits(pairs, norm, statistic, eps):
@@ -89,7 +94,7 @@ def test_the_bounds_are_those_of_the_definition_on_any_bits(pairs, norm, statist
 def test_the_comparison_can_fail():
     """The slow bounds tell one addend from two, and a mean that is exact from one that is not."""
     assert compare("rms", ROWS[3], [1.0] * 5, None, 1e-6, "direct", GRADUAL) < 1e-9
-    one = allowance(ROWS[3], [1.0] * 5, None, 1e-6, centred=False, welford=False, tiny=GRADUAL)
+    one = allowance(ROWS[3], [1.0] * 5, None, 1e-6, centred=False, statistic="direct", tiny=GRADUAL)
     exact = exact_of("rms", [*ROWS[3][:-1], 0.0], [1.0] * 5)
     far = abs(float(Allowance(exact).normalised[0, 0]) - float(one[0][2]))
     assert far > 1e-3 * float(one[0][2])
@@ -126,7 +131,7 @@ def test_zeros_may_be_left_out():
     for norm in ("rms", "layer"):
         whole, few = exact_of(norm, row), exact_of(norm, row[kept])
         few = Exact(few.inputs, len(row), kept)
-        for statistic in ("direct", "welford"):
+        for statistic in STATISTICS:
             a, b = Allowance(whole, statistic), Allowance(few, statistic)
             assert np.allclose(a.output[:, kept], b.output, rtol=1e-13, atol=0)
             assert (a.judged == b.judged).all()

@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-from precision_lab.arithmetic import Floats
-from precision_lab.inputs import Draws
-
-Drawing: TypeAlias = Callable[[Draws, int, int, int], Floats]
-"""(draws, stream, rows, hidden) -> values."""
+    from precision_lab.validation.specimens.other_tests.drawings import Drawing
 
 
 class Tolerance(NamedTuple):
@@ -35,21 +31,33 @@ class Setting:
         Where that test stands, or what it is.
     norms
         ``"rms"``, ``"layer"`` or both.
-    inputs, gain, bias
+    inputs
+        How x is drawn, one kind after another.
+    gain, bias
         How they are drawn; no gain or bias where None.
     eps
         The eps that it tries, each with all shapes.
     shapes
         (rows, hidden).
+    draws
+        How often everything is drawn.
     tolerances
         By the name of x's format.
     reference
-        ``"late"`` or ``"early"``: computed in float32 or wider, and cast as that says; ``"wide"``:
-        not cast.
+        ``"late"`` or ``"early"``: computed in float64, and cast as that says; ``"wide"``: not cast;
+        ``"single"``: computed in float32, and cast; ``"steps"``: of an RMSNorm, every operation
+        rounded to x's format, as a formula written in a framework's operations is.
     rule
         ``"sum"``: the tolerance as it stands. ``"either"``: within one of the two limits, or on the
         other side of a rounding midpoint no further than 1e-6. ``"mean_square"``: the squared
         errors' sum over that of the expected values, at most `Tolerance.relative`.
+        ``"reference"``: the largest error against float64 is at most `Tolerance.relative` times
+        that of the reference and the largest of a correct rounding; where the reference errs by
+        more than `Tolerance.absolute` of the largest value there is no verdict, which accepts.
+        ``"calibrated"``: an absolute limit, `Tolerance.absolute` times the 95th percentile of the
+        largest errors of a plain float32 kernel.
+    same_nan
+        Whether a NaN is right where the reference has one.
     statistic
         The relative error of r that is forgiven, where the reference takes r from the kernel.
     same_bits
@@ -61,39 +69,16 @@ class Setting:
     name: str
     source: str
     norms: tuple[str, ...] = ("rms", "layer")
-    inputs: Drawing
+    inputs: tuple[Drawing, ...]
     gain: Drawing | None = None
     bias: Drawing | None = None
     eps: tuple[float, ...] = (1e-6,)
     shapes: tuple[tuple[int, int], ...]
+    draws: int = 1
     tolerances: Mapping[str, Tolerance]
-    reference: Literal["late", "early", "wide"] = "late"
-    rule: Literal["sum", "either", "mean_square"] = "sum"
+    reference: Literal["late", "early", "wide", "single", "steps"] = "late"
+    rule: Literal["sum", "either", "mean_square", "reference", "calibrated"] = "sum"
+    same_nan: bool = False
     statistic: float = 0.0
     same_bits: tuple[int, int] | None = None
     cut: str = ""
-
-
-def normal(draws: Draws, stream: int, rows: int, hidden: int) -> Floats:
-    """Standard normal values."""
-    return draws.normal(stream, rows, hidden)
-
-
-def normal_over_twice_hidden(draws: Draws, stream: int, rows: int, hidden: int) -> Floats:
-    """Standard normal values divided by twice the length of the row."""
-    return draws.normal(stream, rows, hidden) / (2 * hidden)
-
-
-def normal_about(mean: float, deviation: float) -> Drawing:
-    """Normal values about a mean."""
-    return lambda draws, *shape: mean + deviation * draws.normal(*shape)
-
-
-def uniform(low: float, high: float) -> Drawing:
-    """Values spread evenly from low to high."""
-    return lambda draws, *shape: low + (high - low) * draws.uniform(*shape)
-
-
-def constant(value: float) -> Drawing:
-    """One value throughout."""
-    return lambda _draws, _stream, *shape: np.full(shape, value)

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 from precision_lab.exceptions import InputError
+from precision_lab.numbers import formats
 from precision_lab.validation.specimens.other_tests.accepting import accepts
 from precision_lab.validation.specimens.other_tests.projects import settings
+from precision_lab.validation.specimens.other_tests.setting import Tolerance
 from precision_lab.validation.specimens.table import specimens
 
 RMS = {
@@ -145,15 +148,43 @@ def test_a_layer_norm_test_accepts_what_was_measured(row):
     assert expected == verdicts("layer", LAYER, row)
 
 
+def in_double(x, weight, bias, eps):
+    """Either norm in float64, rounded once to the format of x."""
+    value = x.astype(np.float64)
+    if bias is not None:
+        value = value - value.mean(-1, keepdims=True)
+    value = value / np.sqrt((value * value).mean(-1, keepdims=True) + eps)
+    value = value if weight is None else value * weight.astype(np.float64)
+    value = value if bias is None else value + bias.astype(np.float64)
+    return formats[x.dtype.name].cast(value)
+
+
+def moved(ulps, *, swallows=False):
+    """The same, every element so many values away; it may give 0 in rows that hold a NaN."""
+
+    def kernel(x, weight, bias, eps):
+        y, row = in_double(x, weight, bias, eps), formats[x.dtype.name]
+        wide = y.astype(np.float64)
+        finite = np.where(np.isfinite(wide), wide, 0.0)
+        away = row.from_ordinal(row.ordinal(finite) + ulps)
+        lost = np.zeros_like(wide) if swallows else wide
+        return row.cast(np.where(np.isfinite(wide), away, lost))
+
+    return kernel
+
+
 @pytest.mark.parametrize("name", settings)
 def test_each_setting_accepts_a_sound_kernel_and_rejects_zeros(name):
     """Both in every norm and format that it tests, so that each can pass and can fail."""
     setting = settings[name]
-    short = min(hidden for _, hidden in setting.shapes)
+    # At hidden 1 the output is the gain alone, which may be small.
+    short = min(hidden for _, hidden in setting.shapes if hidden > 1)
     for norm in setting.norms:
         for format_name in setting.tolerances:
             kernel = specimens[f"{norm}-{'early' if setting.reference == 'early' else 'late'}"]
-            assert accepts(setting, kernel.fresh(), norm, format_name, hidden=short)
+            # Half an ulp of fp16 is more than gpuemu's limit: only the nearest value is right.
+            function = in_double if name == "gpuemu" else kernel.fresh()
+            assert accepts(setting, function, norm, format_name, hidden=short)
             nothing = lambda x, _weight, _bias, _eps: np.zeros_like(x)  # noqa: E731
             assert not accepts(setting, nothing, norm, format_name, hidden=short)
 
@@ -191,6 +222,67 @@ def test_bits_that_depend_on_the_batch_are_seen_where_a_test_looks():
     assert accepts("vllm", kernel.fresh(), "rms", "bfloat16", hidden=8)
 
 
+@pytest.mark.parametrize("format_name", ["float16", "bfloat16", "float32"])
+def test_an_error_is_held_to_that_of_the_reference(format_name):
+    """torchtitan's gate, twice the reference's error and a rounding, is less than 2 ulp here."""
+    for ulps, expected in ((0, True), (2, False), (60, False)):
+        assert accepts("torchtitan", moved(ulps), "rms", format_name) is expected, ulps
+
+
+def test_nan_must_stand_where_the_reference_has_it():
+    """A kernel that swallows NaN fails where a test draws one, and only there."""
+    for name in ("torchtitan-adversarial", "gpucheck-mixed"):
+        assert accepts(name, specimens["rms-late"].fresh(), "rms", "bfloat16")
+        assert not accepts(name, moved(0, swallows=True), "rms", "bfloat16")
+    assert accepts("torchtitan", moved(0, swallows=True), "rms", "bfloat16")
+
+
+def test_a_reference_too_far_off_gives_no_verdict():
+    """Where the reference itself errs by more than a tenth, anything finite passes."""
+    tight = dataclasses.replace(
+        settings["torchtitan"], tolerances={"bfloat16": Tolerance(2.0, 1e-6)}
+    )
+    assert accepts(tight, moved(60), "rms", "bfloat16")
+    assert not accepts("torchtitan", moved(60), "rms", "bfloat16")
+
+
+def test_a_calibrated_limit_follows_the_errors_of_a_plain_kernel():
+    """In float32 a few of its errors are allowed, and eight ulp are not."""
+    for ulps, expected in ((0, True), (8, False)):
+        assert accepts("gpuemu-calibrated", moved(ulps), "rms", "float32") is expected
+
+
+def test_every_kind_of_input_is_drawn_as_often_as_the_test_does():
+    """One call for each shape, eps, kind and draw."""
+    calls = []
+
+    def counting(x, weight, bias, eps):
+        calls.append(x.tobytes())
+        return in_double(x, weight, bias, eps)
+
+    for name in ("kernelbench", "gpuemu", "backendbench", "gpucheck-fuzz"):
+        setting = settings[name]
+        calls.clear()
+        norm = setting.norms[-1]
+        anything = dataclasses.replace(setting, tolerances={"float32": Tolerance(0.0, np.inf)})
+        assert accepts(anything, counting, norm, "float32")
+        expected = len(setting.shapes) * len(setting.eps) * len(setting.inputs) * setting.draws
+        assert expected == len(calls)
+        assert len(set(calls)) >= setting.draws
+
+
+def test_a_thousand_rows_are_seen_by_those_who_draw_them():
+    """A fault of the last rows of 1024 is caught by gpucheck, and by none that draws 512."""
+
+    def late_rows(x, weight, bias, eps):
+        y = in_double(x, weight, bias, eps)
+        y[1000:] = 0
+        return y
+
+    assert not accepts("gpucheck", late_rows, "rms", "bfloat16")
+    assert accepts("torch-testing", late_rows, "rms", "bfloat16")
+
+
 def test_the_offset_of_the_weight_counts():
     """With 1 + g asked for, the kernel that adds the 1 is accepted and the other is not."""
     for name, expected in [("rms-one-plus-gain", True), ("rms-plus-one-missing", False)]:
@@ -218,6 +310,7 @@ def test_what_a_setting_does_not_test_is_refused(wrong, setting, norm, format_na
 def test_rules_take_their_own_measures():
     """A row of settings has a rule that exists, and limits that are numbers."""
     for setting in settings.values():
-        assert setting.rule in ("sum", "either", "mean_square")
+        assert setting.rule in ("sum", "either", "mean_square", "reference", "calibrated")
+        assert setting.inputs
         for limit in setting.tolerances.values():
             assert all(math.isfinite(part) and part >= 0 for part in limit)
