@@ -216,6 +216,10 @@ def _pair(name: str, encoder: str) -> ModelType:
     return ModelType(
         name=name, configs={"encoder": encoder, "decoder": "bert"},
         source="transformers 5.24.0, modeling file",
+        others=(TypeOther(
+            names=("crossattention",), kind="LayerNorm",
+            why="norms of cross-attention and of a decoder's head are no part of its type's model",
+        ),),
     )  # fmt: skip
 
 

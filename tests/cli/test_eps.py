@@ -228,7 +228,6 @@ def test_a_torch_module_with_rows(modules, capsys):
         ("no.such:norm", "no.such"),
         ("mine.py:number", "is int: give a torch module"),
         ("mine.py:fails", "no such size"),
-        ("mine.py:two", "several kinds"),
     ],
 )
 def test_what_is_no_torch_module(where, told, modules, capsys):

@@ -47,7 +47,8 @@ def describe(name, known):
         return {"part": "model", "norms": [], "unjudged": [other], "defaults": {},
                 "configs": subs} if subs else None  # fmt: skip
     _, groups = base
-    subs = dict(sub_configs(model.config))
+    # Building a model may settle the type of an inner config.
+    subs = dict(sub_configs(model.made))
     record = {"part": part_of(model), "norms": [], "unjudged": [], "defaults": {}}
     references, own = {}, set(groups)
     for path, sub in subs.items():

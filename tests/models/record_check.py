@@ -47,11 +47,11 @@ def evaluate_record(record, config, known):
 
 def demote_wrong_rows(record, config, groups, known):
     """List as not judged what the rows say wrongly, or leave out, of the default config."""
-    actual, kinds = Counter(), {}
+    actual, kinds = Counter(), defaultdict(dict)
     for (_, name, kind, norm, offset, _, _), (eps, width, count) in groups.items():
         if norm:
             actual[norm, offset, eps, width] += count
-            kinds[norm, offset, eps, width] = kind, name
+            kinds[norm, offset, eps, width][kind] = name
     for _ in range(2):
         said = Counter()
         for norm, offset, _, eps, width, count in evaluate_record(record, config, known):
@@ -65,9 +65,9 @@ def demote_wrong_rows(record, config, groups, known):
             )):  # fmt: skip
                 record["norms"].remove(row)
     for key in actual - said:
-        kind, name = kinds[key]
         why = "no expression over its config's keys tells how many there are, or how wide"
-        entry = {"names": name, "count": "1", "kind": kind, "why": why}
-        if entry not in record["unjudged"]:
-            record["unjudged"].append(entry)
+        for kind, name in kinds[key].items():
+            entry = {"names": name, "count": "1", "kind": kind, "why": why}
+            if entry not in record["unjudged"]:
+                record["unjudged"].append(entry)
     return record

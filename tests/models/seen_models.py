@@ -106,7 +106,7 @@ class Model:
             if isinstance(error, KeyboardInterrupt):
                 raise
             return None
-        self.model = model
+        self.model, self.made = model, made
         for norm in norms:
             if (norm.kind, norm.norm) not in self.kinds:
                 self.kinds[norm.kind, norm.norm] = model.get_submodule(norm.name)

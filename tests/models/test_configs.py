@@ -196,7 +196,8 @@ class TestNorm:
         [
             ({"hidden_size": 64}, "tells of no norm"),
             ({}, "tells of no norm"),
-            ({"model_type": "resnet", "hidden_size": 64}, "the unknown model_type 'resnet'"),
+            ({"model_type": "foonet", "hidden_size": 64}, "the unknown model_type 'foonet'"),
+            ({"model_type": "resnet", "hidden_size": 64}, "no norm of models of type 'resnet'"),
             ({"model_type": "lama", "hidden_size": 64}, "llama"),
             ({"rms_nrm_eps": 1e-5}, "'rms_nrm_eps' is no spelling known"),
             ({"norm_eps": 1e-5, "dim": 64}, "norm_eps speaks of no norm"),
