@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from precision_lab.validation.probe_table import Probe
 
 
+SATURATES = "its last cast saturates, and all else is sound: give --overflow saturate"
+
+
 def validate(
     kernel: Kernel | Callable[..., Any] | str,
     *,
@@ -227,6 +230,8 @@ def examine(
     if isinstance(against, OnePlan):
         exact = not failures and against.equal == against.total
         known = Diagnosis(against.plan.name if exact else None)
+    elif sound is not None and session.explained_if_it_saturates():
+        known = Diagnosis(None, SATURATES, SATURATES)
     elif diagnose is not None and session.rejected:
         known = diagnose_failure(diagnose, execute, session)
     elif diagnose is not None and judged and (failures or diagnose_sound):
