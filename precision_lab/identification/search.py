@@ -10,6 +10,7 @@ share it, and those that come to the same roots share those.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -179,7 +180,8 @@ class PlanSearch:
         ----------
         narrow
             Whether outputs are narrower than float32: then orders of summation show in sums of a
-            narrow format alone. Those are tried where no other plan gives all outputs.
+            narrow format alone. Those are tried where no other plan gives all outputs, and their
+            roots come nearer.
         output
             The format of the outputs.
         """
@@ -189,11 +191,16 @@ class PlanSearch:
         found: dict[bytes, Match] = {}
         source = format_of(self.calls[0].inputs.x)
         precision = source.precision if output == "input" else formats[output].precision
-        near = partial(self._nearest, kept, narrow=narrow, step=2.0**-precision / UNSEEN)
-        self._try(found, near(statistics(self.norm, narrow=narrow)), ends)
+        nearest = partial(self._nearest, kept, step=2.0**-precision / UNSEEN)
+        away, near = nearest(statistics(self.norm, narrow=narrow), roots(narrow=narrow))
+        self._try(found, near, ends)
         is_low = narrow and source.precision < formats["float32"].precision
         if is_low and not any(match.share == 1 for match in found.values()):
-            self._try(found, near(statistics(self.norm, narrow=narrow, low=source.name)), ends)
+            low = statistics(self.norm, narrow=narrow, low=source.name)
+            # An eps of another format as well would be one fault more.
+            away_low, near = nearest(low, roots(narrow=False))
+            if away_low < away:
+                self._try(found, near, ends)
         best = sorted(
             (
                 Match(
@@ -306,26 +313,28 @@ class PlanSearch:
         self,
         kept: Sequence[tuple[Switches, Form]],
         known: Iterable[Switches],
+        rooted: Sequence[Switches],
         *,
-        narrow: bool,
         step: float,
-    ) -> list[tuple[Stage, Form]]:
-        """The roots that come nearest to those observed: of these functions and statistics.
+    ) -> tuple[float, list[tuple[Stage, Form]]]:
+        """How near roots come to those observed, in steps, and which do, the nearest first.
 
-        Of those within the same `step` the simplest come first.
+        They are of these functions, statistics and roots. Of those within the same step the
+        simplest come first.
         """
         names = ("statistic", "divisor", "eps_place")
         chosen = {tuple(function[name] for name in names) for function, _ in kept}
-        pairs = itertools.product(known, roots(narrow=narrow))
+        pairs = itertools.product(known, rooted)
         wanted = ({**statistic, **root} for statistic, root in pairs)
         stages = self._stages(one for one in wanted if tuple(one[name] for name in names) in chosen)
         forms = dict.fromkeys(form for _, form in kept)
-        scored = [
+        scored = sorted(
             (distance(stage.root(), self._observed[form]) // step, stage.departures, place, form)
             for place, stage in enumerate(stages)
             for form in forms
-        ]
-        return [(stages[place], form) for *_, place, form in sorted(scored)[:NEAREST]]
+        )[:NEAREST]
+        away = scored[0][0] if scored else math.inf
+        return away, [(stages[place], form) for *_, place, form in scored]
 
     def _likely_ends(
         self, near: Sequence[tuple[Stage, Form]], ends: Sequence[Switches]

@@ -158,6 +158,20 @@ def test_no_fault_is_named_from_a_share(given):
     assert "late" not in verdict.diagnosis
 
 
+def test_a_fault_that_long_rows_hide_is_no_rule_of_sizes():
+    """In long rows a sound computation may err as much: there the kernel is no better."""
+    verdict = found(with_root(lambda _, r: r * F32(1 + 2.0**-12)))
+    assert not verdict.passed
+    assert verdict.fault == ""
+
+
+def test_rows_that_are_wrong_by_their_numbers_have_no_place():
+    """One small row of each call is wrong; with other numbers another one is."""
+    verdict = found(eps_of_scaled_row, probes=["normal", "near-eps-0.01", "subnormal"])
+    assert not verdict.passed
+    assert "row" not in verdict.fault
+
+
 def test_a_mean_in_bfloat16_is_not_called_one_pass():
     """A LayerNorm in two passes, of which the mean is rounded."""
 
