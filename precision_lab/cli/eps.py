@@ -164,7 +164,8 @@ def show_models(*, as_json: bool) -> None:
         ("model", "norm", "eps", "of its class", "hidden", "plan"),
         (
             (
-                row.name, row.norm, f"{row.eps:g}{'' if row.released else ' (class)'}", default_text(row.type.eps_default, row.eps),
+                row.name, row.norm, f"{row.eps:g}{'' if row.released else ' (class)'}",
+                default_text(row.type.eps_default, row.eps),
                 row.hidden_size, row.plan,
             )
             for row in rows
