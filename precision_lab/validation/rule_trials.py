@@ -50,7 +50,7 @@ EPS = (1e-12, 1e-8, 1e-7, 1e-4, 1e-3)
 """Values of eps that are tried beside those of the run."""
 
 
-SURE = 4.0
+SURE = 2.0
 """So many times what the outputs' rounding makes of a root, in units of its usual error."""
 
 
