@@ -66,7 +66,7 @@ def functions(norm: Norm) -> Iterator[Switches]:
         yield {**DEFAULTS, "statistic": kind, "divisor": divisor, "eps_place": place}
 
 
-def statistics(norm: Norm, *, narrow: bool, low: str = "float32") -> Iterator[Switches]:
+def statistics(norm: Norm, *, narrow: bool, low: str = "") -> Iterator[Switches]:
     """The switches of the statistic.
 
     Parameters
@@ -76,7 +76,8 @@ def statistics(norm: Norm, *, narrow: bool, low: str = "float32") -> Iterator[Sw
     narrow
         Whether outputs are narrower than float32.
     low
-        Name of the inputs' format, in which a sum may be accumulated.
+        Name of the inputs' format: then only sums that are kept in it, in the orders that are left
+        out without.
     """
     kinds = CENTRED if norm.centred else UNCENTRED
     divisors = ("n", "n-1") if narrow else ("n", "n-1", "reciprocal_n")
@@ -90,6 +91,9 @@ def statistics(norm: Norm, *, narrow: bool, low: str = "float32") -> Iterator[Sw
             continue
         if norm.centred and prescale == "constant":
             continue
+        if low and (kind == "welford" or prescale != "none"):
+            # The one has no sum to be ordered, the other is rare in itself.
+            continue
         for order in _orders(formats, low, narrow=narrow)[: 1 if prescale != "none" else None]:
             names = dict(zip(FORMAT_NAMES, formats, strict=True))
             yield {
@@ -100,14 +104,14 @@ def statistics(norm: Norm, *, narrow: bool, low: str = "float32") -> Iterator[Sw
 
 def _orders(formats: Sequence[str], low: str, *, narrow: bool) -> tuple[str, ...]:
     """The orders of a sum that outputs can tell apart."""
-    _, _, sums, _ = formats
+    compute, _, sums, _ = formats
     if not narrow:
         return ORDERS
+    if not low:
+        return ORDERS[: 2 if LOW in formats else 1]
     if sums == LOW:
-        return LOW_ORDERS
-    if sums == SINGLE and low != SINGLE:
-        return ORDERS[0], f"accumulator:{low}"
-    return ORDERS[:1]
+        return LOW_ORDERS[2:]
+    return (f"accumulator:{low}",) if (compute, sums) == (SINGLE, SINGLE) else ()
 
 
 def roots(*, narrow: bool) -> list[Switches]:

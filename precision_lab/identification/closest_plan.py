@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from precision_lab.exceptions import InputError
 from precision_lab.identification.diagnosis import changes, eps_faults, faults
 from precision_lab.identification.effective import effective_eps
 from precision_lab.identification.queries import (
@@ -17,6 +18,8 @@ from precision_lab.identification.queries import (
     rows_by_size,
 )
 from precision_lab.identification.search import Match, PlanSearch
+from precision_lab.kernels import Kernel
+from precision_lab.kernels.running import open_kernel
 from precision_lab.norm import norms
 from precision_lab.numbers import format_of, formats
 from precision_lab.plan import computes, emulate, plans
@@ -133,7 +136,7 @@ def identify(
     Raises
     ------
     InputError
-        For an unknown norm or format.
+        For an unknown norm or format, and what is no kernel or takes other arrays than NumPy's.
 
     Examples
     --------
@@ -147,8 +150,12 @@ def identify(
     row, x = norms.find(norm), formats.find(format)
     weight = x if weight_format is None else formats.find(weight_format)
     sizes = SIZES if hidden is None else rows_by_size(hidden)
+    with open_kernel(kernel) as tool:
+        function = tool.function if isinstance(tool, Kernel) and tool.framework == "numpy" else None
+    if function is None:
+        raise InputError(f"{tool.name} takes no NumPy arrays: use precision-lab identify")
     calls = ask_all(
-        kernel, row, x, weight, sizes=sizes, eps=eps, weight_offset=weight_offset, seed=seed
+        function, row, x, weight, sizes=sizes, eps=eps, weight_offset=weight_offset, seed=seed
     )
     return answer(
         calls,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.identification.observed_roots import least_squares_roots
 from precision_lab.identification.queries import deviations
-from precision_lab.identification.search import least_squares_roots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import Identified, answer
-from precision_lab.identification.queries import SIZES, KernelAnswer, make_queries, rows_by_size
+from precision_lab.identification.queries import (
+    EPS,
+    SIZES,
+    KernelAnswer,
+    make_queries,
+    rows_by_size,
+)
+from precision_lab.kernels.running import DEFAULT_EPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +61,8 @@ def identify_running_kernel(
             settings.format,
             settings.weight_format,
             sizes=sizes,
-            eps=settings.eps,
+            # More would take longer and tell no more.
+            eps=EPS if settings.eps == DEFAULT_EPS else settings.eps,
             weight_offset=settings.weight_offset,
             biased=biased,
             weighted=weighted,

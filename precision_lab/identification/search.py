@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -28,8 +28,9 @@ from precision_lab.identification.candidates import (
     statistics,
     steps_from,
 )
-from precision_lab.identification.queries import KernelAnswer, bits, deviations
-from precision_lab.numbers import format_of
+from precision_lab.identification.observed_roots import distance, least_squares_roots
+from precision_lab.identification.queries import KernelAnswer, bits
+from precision_lab.numbers import format_of, formats
 from precision_lab.plan import EPS_PLACES, EXACT, Emulation
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 Variables: TypeAlias = "dict[str, NDArray[Any]]"
 
+UNSEEN = 32
+"""Distances of roots that differ by less than this part of an output's rounding say nothing."""
 NEAREST = 160
 """Roots, with a form of the gain each, that are tried on a few rows."""
 KEPT = 12
@@ -75,6 +78,13 @@ class Stage:
 
     values: list[Variables]
     switches: list[Switches] = field(default_factory=list)
+
+    @property
+    def departures(self) -> int:
+        """In how many switches the simplest of the plans differs from the textbook's."""
+        return min(
+            sum(value != DEFAULTS[switch] for switch, value in one.items()) for one in self.switches
+        )
 
     def root(self) -> Floats:
         """What multiplies x, of all rows of all calls."""
@@ -168,7 +178,8 @@ class PlanSearch:
         Parameters
         ----------
         narrow
-            Whether outputs are narrower than float32: then orders of summation do not show.
+            Whether outputs are narrower than float32: then orders of summation show in sums of a
+            narrow format alone. Those are tried where no other plan gives all outputs.
         output
             The format of the outputs.
         """
@@ -176,18 +187,13 @@ class PlanSearch:
         kept = [(function, form) for away, function, form in self._distances if away <= limit]
         ends = outputs(self.norm, narrow=narrow, bias=self._biased, format=output)
         found: dict[bytes, Match] = {}
-        for stage, form, likely in self._likely_ends(self._nearest(kept, narrow=narrow), ends):
-            for end in likely:
-                plans = self._plans(stage.switches, form, end)
-                if not plans:
-                    continue
-                answer = [
-                    bits(Emulation(plans[0], call.inputs).finish(values))
-                    for call, values in zip(self.calls, stage.values, strict=True)
-                ]
-                key = b"".join(part.tobytes() for part in answer)
-                earlier = found.get(key) or Match(self.calls, (), self._share(answer))
-                found[key] = Match(self.calls, earlier.plans + plans, earlier.share)
+        source = format_of(self.calls[0].inputs.x)
+        precision = source.precision if output == "input" else formats[output].precision
+        near = partial(self._nearest, kept, narrow=narrow, step=2.0**-precision / UNSEEN)
+        self._try(found, near(statistics(self.norm, narrow=narrow)), ends)
+        is_low = narrow and source.precision < formats["float32"].precision
+        if is_low and not any(match.share == 1 for match in found.values()):
+            self._try(found, near(statistics(self.norm, narrow=narrow, low=source.name)), ends)
         best = sorted(
             (
                 Match(
@@ -200,16 +206,36 @@ class PlanSearch:
         climbs = [self._climb(one) for one in best[:CLIMBED] if HOPE < best[0].share < 1]
         return sorted([*climbs, *best], key=lambda match: match.rank)
 
+    def _try(
+        self,
+        found: dict[bytes, Match],
+        near: Sequence[tuple[Stage, Form]],
+        ends: Sequence[Switches],
+    ) -> None:
+        """Add what plans with these roots give, by their outputs."""
+        for stage, form, likely in self._likely_ends(near, ends):
+            for end in likely:
+                plans = self._plans(stage.switches, form, end)
+                if not plans:
+                    continue
+                answer = [
+                    bits(Emulation(plans[0], call.inputs).finish(values))
+                    for call, values in zip(self.calls, stage.values, strict=True)
+                ]
+                key = b"".join(part.tobytes() for part in answer)
+                earlier = found.get(key) or Match(self.calls, (), self._share(answer))
+                found[key] = Match(self.calls, earlier.plans + plans, earlier.share)
+
     @property
     def smallest_distance(self) -> float:
         """How far the nearest function of the norm is: about a rounding where it was computed."""
-        return min(distance for distance, *_ in self._distances)
+        return min(away for away, *_ in self._distances)
 
     @cached_property
     def _distances(self) -> list[tuple[float, Switches, Form]]:
         """How far each statistic, divisor, place of eps and form of the gain is, in float32."""
         return [
-            (_distance(stage.root(), observed), function, form)
+            (distance(stage.root(), observed), function, form)
             for function in functions(self.norm)
             for stage in self._stages([function])
             for form, observed in self._observed.items()
@@ -277,24 +303,29 @@ class PlanSearch:
         return list({id(stage): stage for stage in equal.values() if stage.switches}.values())
 
     def _nearest(
-        self, kept: Sequence[tuple[Switches, Form]], *, narrow: bool
+        self,
+        kept: Sequence[tuple[Switches, Form]],
+        known: Iterable[Switches],
+        *,
+        narrow: bool,
+        step: float,
     ) -> list[tuple[Stage, Form]]:
-        """The roots of plans of these functions that come nearest to those observed."""
+        """The roots that come nearest to those observed: of these functions and statistics.
+
+        Of those within the same `step` the simplest come first.
+        """
         names = ("statistic", "divisor", "eps_place")
         chosen = {tuple(function[name] for name in names) for function, _ in kept}
-        low = format_of(self.calls[0].inputs.x).name
-        pairs = itertools.product(
-            statistics(self.norm, narrow=narrow, low=low), roots(narrow=narrow)
-        )
+        pairs = itertools.product(known, roots(narrow=narrow))
         wanted = ({**statistic, **root} for statistic, root in pairs)
         stages = self._stages(one for one in wanted if tuple(one[name] for name in names) in chosen)
         forms = dict.fromkeys(form for _, form in kept)
         scored = [
-            (_distance(stage.root(), self._observed[form]), place, form)
+            (distance(stage.root(), self._observed[form]) // step, stage.departures, place, form)
             for place, stage in enumerate(stages)
             for form in forms
         ]
-        return [(stages[place], form) for _, place, form in sorted(scored)[:NEAREST]]
+        return [(stages[place], form) for *_, place, form in sorted(scored)[:NEAREST]]
 
     def _likely_ends(
         self, near: Sequence[tuple[Stage, Form]], ends: Sequence[Switches]
@@ -340,32 +371,3 @@ def _formats(run: Emulation) -> tuple[Any, ...]:
 
 def _bytes(values: Variables, *names: str) -> bytes:
     return b"".join(values[name].tobytes() for name in names if name in values)
-
-
-# What outputs say of the root ---------------------------------------------------------------------
-
-
-def least_squares_roots(calls: Sequence[KernelAnswer], gain: str, place: str) -> Floats:
-    """The root of each row by least squares over its outputs; NaN where it left the range."""
-    found = []
-    with np.errstate(all="ignore"):
-        for call in calls:
-            inputs, y = call.inputs, call.y
-            g: Floats = np.ones(1)
-            if inputs.weight is not None and gain != "ignored":
-                g = inputs.weight.astype(np.float64) + (gain == "one_plus")
-            if inputs.bias is not None:
-                bias = inputs.bias.astype(np.float64)
-                y = y - (bias if place == "after_gain" else bias * g)
-            z = deviations(inputs) * g
-            found.append(np.sum(y * z, -1) / np.sum(z * z, -1))
-    return np.concatenate(found)
-
-
-def _distance(root: Floats, observed: Floats) -> float:
-    """How far roots are from those observed, relative, in the mean of rows; 1 each at most."""
-    with np.errstate(all="ignore"):
-        larger = np.maximum(np.abs(root), np.abs(observed))
-        distances = np.minimum(np.abs(root - observed) / larger, 1.0)
-    lost, unseen = (~np.isfinite(values) | (values == 0) for values in (root, observed))
-    return float(np.mean(np.where(lost | unseen, 1.0 * (lost != unseen), distances)))

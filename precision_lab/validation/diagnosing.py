@@ -37,23 +37,36 @@ WRONG_THERE = Outcome(raised="NotImplementedError", message="its outputs are wro
 """What stands for calls that say nothing of what a kernel does where it is right."""
 
 LONGEST = 512
-"""Elements of a row at most from which a plan is looked for where a kernel is right in part."""
+"""Elements of a row at most from which a plan is looked for where a kernel takes shorter rows."""
 
 ELEMENTS = 2560
 """Of each call: rows are as many as that gives, and at least 8."""
 
 
-def diagnoser(execute: Execute, claim: Claim) -> Diagnose:
-    """What `examine` takes as `diagnose`, for whatever answers more calls than those judged."""
+def diagnoser(execute: Execute, claim: Claim, *, chosen: bool = False) -> Diagnose:
+    """What `examine` takes as `diagnose`, for whatever answers more calls than those judged.
+
+    Parameters
+    ----------
+    execute, claim
+        As for `nearest_plans`.
+    chosen
+        Whether someone chose the hidden sizes of the run: then the plan is looked for at those.
+    """
 
     def diagnose(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Diagnosis:
-        return diagnosis(nearest_plans(execute, claim, calls, outcomes))
+        return diagnosis(nearest_plans(execute, claim, calls, outcomes, chosen=chosen))
 
     return diagnose
 
 
 def nearest_plans(
-    execute: Execute, claim: Claim, calls: Sequence[Call], outcomes: Sequence[Outcome]
+    execute: Execute,
+    claim: Claim,
+    calls: Sequence[Call],
+    outcomes: Sequence[Outcome],
+    *,
+    chosen: bool = False,
 ) -> list[Identified]:
     """The plans nearest to a kernel, from sizes and eps that it takes; none if it takes none.
 
@@ -65,6 +78,8 @@ def nearest_plans(
         What the kernel claims.
     calls, outcomes
         The run, whose outcomes show what it takes.
+    chosen
+        Whether its sizes are to be taken, where some are short enough (`LONGEST`).
     """
     answered: list[KernelAnswer] = []
     taken = {
@@ -73,7 +88,7 @@ def nearest_plans(
         for name in ("weight", "bias")
         if outcome.y is not None and getattr(call.inputs, name) is not None
     }
-    for sizes in (_sizes(calls, outcomes), _answered_sizes(calls, outcomes)):
+    for sizes in (_sizes(calls, outcomes, chosen=chosen), _answered_sizes(calls, outcomes)):
         for inputs in make_queries(
             claim.norm,
             claim.format,
@@ -169,13 +184,18 @@ def _varies(execute: Execute, call: Call, outcome: Outcome) -> bool:
     )
 
 
-def _sizes(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, int]:
-    """The sizes of identification, or where the kernel shows limits two that it takes."""
+def _sizes(
+    calls: Sequence[Call], outcomes: Sequence[Outcome], *, chosen: bool
+) -> Mapping[int, int]:
+    """The sizes of identification, or two of the run: of a chosen one, or that the kernel takes."""
+    answered = _answered_sizes(calls, outcomes)
+    if chosen and (short := {n: rows for n, rows in answered.items() if n <= LONGEST}):
+        return short
     refused = {
         call.hidden for call, outcome in zip(calls, outcomes, strict=True) if outcome.refused
     }
     limited = refused - _hidden_sizes(calls, outcomes)
-    return _answered_sizes(calls, outcomes) if limited else SIZES
+    return answered if limited else SIZES
 
 
 def _answered_sizes(calls: Sequence[Call], outcomes: Sequence[Outcome]) -> Mapping[int, int]:

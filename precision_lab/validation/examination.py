@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from precision_lab.validation.probe_table import Probe
 
 
+SATURATES = "its last cast saturates, and all else is sound: give --overflow saturate"
+
+
 def validate(
     kernel: Kernel | Callable[..., Any] | str,
     *,
@@ -153,7 +156,7 @@ def validate(
             plan=plan,
             bits=bits,
             require=require,
-            diagnose=diagnoser(execute, claim) if diagnose else None,
+            diagnose=diagnoser(execute, claim, chosen=hidden is not None) if diagnose else None,
             diagnose_sound=diagnose is True,
         )
         limits = (*tool.declared.limits, *verdict.unsupported)
@@ -227,6 +230,8 @@ def examine(
     if isinstance(against, OnePlan):
         exact = not failures and against.equal == against.total
         known = Diagnosis(against.plan.name if exact else None)
+    elif sound is not None and session.explained_if_it_saturates():
+        known = Diagnosis(None, SATURATES, SATURATES)
     elif diagnose is not None and session.rejected:
         known = diagnose_failure(diagnose, execute, session)
     elif diagnose is not None and judged and (failures or diagnose_sound):
@@ -256,4 +261,5 @@ def examine(
         outputs=session.outputs - unjudged.outputs,
         unjudged=unjudged,
         tried=session.tried,
+        standard=against.plan.name if isinstance(against, OnePlan) else None,
     )

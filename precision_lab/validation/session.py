@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -138,6 +138,21 @@ class Session:
     def apart(self) -> dict[int, list[str]]:
         """The same where each call is right by itself, and only no one hypothesis is for all."""
         return {} if self.wrong else self.explained
+
+    def explained_if_it_saturates(self) -> bool:
+        """Whether all outputs are sound of a kernel whose last cast saturates, and it was not said.
+
+        Calls that were rejected are judged first: one of them settles most kernels.
+        """
+        if self.claim.overflow != "ieee" or not self.rejected:
+            return False
+        other = Sound(replace(self.claim, overflow="saturate"))
+        order = sorted(range(len(self.outcomes)), key=lambda number: number not in self.rejected)
+        return all(
+            other.judge(self.calls[number].inputs, y) is None
+            for number in order
+            if (y := self.outcomes[number].y) is not None
+        )
 
     def conclude(self) -> tuple[tuple[Failure, ...], tuple[str, ...]]:
         """What is wrong, and what the kernel does not take."""

@@ -166,6 +166,8 @@ class Verdict:
         Outputs beside these, which are no evidence.
     tried
         Sizes, rows and eps of the calls that were answered.
+    standard
+        The plan that outputs were checked against; None where it was all sound computations.
     """
 
     kernel: str
@@ -185,6 +187,7 @@ class Verdict:
     outputs: int = 0
     unjudged: Unjudged = Unjudged()
     tried: Tried = Tried()
+    standard: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -196,6 +199,8 @@ class Verdict:
         """The verdict in one sentence."""
         claim = self.claim
         what = f"{claim.norm.title} in {claim.output_format.name}"
+        if self.standard is not None:
+            return self._sentence_of_plan(f"plan {self.standard!r} in {claim.output_format.name}")
         if self.passed:
             if not self.outputs and self.unjudged.outputs:
                 return (
@@ -209,13 +214,24 @@ class Verdict:
                 f"{self.kernel} is a sound {what}{how}:"
                 f" all {self.outputs:,} outputs of {self.calls} calls are explained."
             )
-        if self.fault:
-            return f"{self.kernel} is not a sound {what}: {self.fault}."
+        return f"{self.kernel} is not a sound {what}: {self.fault or self._first_failure()}."
+
+    def _sentence_of_plan(self, plan: str) -> str:
+        """Where outputs were checked against a plan, and nobody asked whether they are sound."""
+        if self.passed:
+            return (
+                f"{self.kernel} follows {plan}: all {self.outputs:,} outputs of {self.calls} calls"
+                " are the plan's."
+            )
+        does = "does not follow" if any(one.kind == "plan" for one in self.failures) else "fails as"
+        return f"{self.kernel} {does} {plan}: {self.fault or self._first_failure()}."
+
+    def _first_failure(self) -> str:
         first = self.failures[0]
         others = len(self.failures) - 1
         more = f" (and {others} more failure{'s' if others > 1 else ''})" if others else ""
         where = f"at {first.call}, " if first.call else ""
-        return f"{self.kernel} is not a sound {what}: {where}{first.brief}{more}."
+        return f"{where}{first.brief}{more}"
 
     def __str__(self) -> str:
         lines = [self.sentence]
@@ -251,6 +267,7 @@ class Verdict:
             "settings": self.claim.to_dict(),
             "schedule": self.schedule,
             "schedules": self.schedules,
+            "standard": self.standard,
             "plan": self.plan,
             "diagnosis": self.diagnosis,
             "fault": self.fault,

@@ -28,7 +28,7 @@ FILLED = 0.5
 """Of a region at least this share of places has wrong outputs."""
 
 CERTAIN = 12.0
-"""Bits: by chance all places outside a region are right once in 2^12 times."""
+"""Bits: wrong places that lie anywhere all lie in the region once in 2^12 times."""
 
 
 class Marks(NamedTuple):
@@ -62,7 +62,8 @@ def wrong_places(trials: Trials) -> Places:
     """Where wrong outputs lie in a row and in a batch.
 
     Ordinary rows are called again, so that no row differs in kind from the next: what is reported
-    holds in these calls, and no wrong column of the run itself lies elsewhere.
+    holds in these calls, of which each has other numbers, and no wrong column of the run itself
+    lies elsewhere.
 
     Parameters
     ----------
@@ -96,9 +97,11 @@ def _ordinary(trials: Trials, bad: Sequence[Call]) -> Iterator[Trial]:
         (first.hidden, first.rows),
         (min(one.hidden for one in like if one.rows == most), most + 9),
     ]
-    for hidden, rows in dict.fromkeys(sizes):
+    for number, (hidden, rows) in enumerate(dict.fromkeys(sizes)):
         if hidden * rows <= LARGEST:
-            trial = trials.run(trials.change(model, hidden=hidden, rows=max(1, rows)))
+            # With the same numbers the same rows would be wrong, whatever their place.
+            call = trials.change(model, hidden=hidden, rows=max(1, rows), redrawn=number)
+            trial = trials.run(call)
             if trial is not None:
                 yield trial
 
@@ -121,10 +124,8 @@ def _phrase(name: str, marks: Sequence[Marks], others: Sequence[Marks]) -> str:
     found = sum(len(one.wrong) for one in marks)
     regions = []
     for region in _regions(name, marks, others):
-        share = min(found / region.inside, 0.98)
-        # If as large a share of the places outside were wrong, all would be right by this chance.
-        bits = -math.log2(1 - share) * (total - region.inside)
-        if share >= FILLED and bits >= CERTAIN:
+        bits = _choices(total, found) - _choices(region.inside, found)
+        if found / region.inside >= FILLED and bits >= CERTAIN:
             regions.append(region)
     return min(regions, key=lambda one: one.inside).words if regions else ""
 
@@ -159,6 +160,12 @@ def _regions(name: str, marks: Sequence[Marks], others: Sequence[Marks]) -> Iter
             inside = sum(-(-(mark.size - rest) // period) for mark in marks)
             few = ", ".join(str(rest + k * period) for k in range(3))
             yield _Region(f"every {_ordinal(period)} {one} ({few}, …)", inside)
+
+
+def _choices(places: int, chosen: int) -> float:
+    """How many sets of so many places there are, in bits."""
+    parts = (math.lgamma(n + 1) for n in (places, chosen, places - chosen))
+    return (next(parts) - sum(parts)) / math.log(2)
 
 
 def _ordinal(number: int) -> str:

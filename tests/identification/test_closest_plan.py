@@ -257,3 +257,10 @@ def test_a_layer_norm_that_takes_no_bias_is_asked_without():
     for norm, words in (("layer", "no bias"), ("rms", "nothing else either")):
         with pytest.raises(NotImplementedError, match=words):
             identify(closed, norm=norm)
+
+
+@pytest.mark.parametrize("kernel", [3, int, lambda x: x, "torch.nn:RMSNorm"])
+def test_what_is_no_kernel_is_refused(kernel):
+    """In one sentence, before any call."""
+    with pytest.raises(InputError, match=r"kernel is 3|is a class|is no kernel|no NumPy arrays"):
+        identify(kernel)

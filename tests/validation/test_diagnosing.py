@@ -274,3 +274,27 @@ def test_what_cannot_be_called_as_a_kernel_is():
     """One sentence that names the parameters, before any call."""
     with pytest.raises(InputError, match=r"<lambda> is no kernel: it takes \(x\) and is called"):
         validate(lambda x: x)
+
+
+def test_the_plan_is_looked_for_at_sizes_that_are_chosen():
+    """A kernel of rows of 128 is right there, whatever it does with shorter ones."""
+
+    def of_blocks(x, weight, bias, eps):
+        return kernel(
+            x if x.shape[1] % 128 == 0 else 0 * x, weight, bias, eps, change=lambda _, r: r
+        )
+
+    verdict = validate(of_blocks, hidden=[128, 256], probes=["normal", "gain"])
+    assert (True, "late") == (verdict.passed, verdict.plan)
+
+
+def test_of_a_plan_it_is_not_said_whether_it_is_sound():
+    """Checked against one plan, a kernel follows it or does not."""
+    few = {"hidden": [3, 64], "probes": ["normal"], "name": "kernel"}
+    sound = with_root(lambda _, r: r)
+    assert validate(sound, plan="late", **few).sentence.startswith(
+        "kernel follows plan 'late' in bfloat16: all "
+    )
+    other = validate(sound, plan="early", **few)
+    assert other.sentence.startswith("kernel does not follow plan 'early' in bfloat16: at normal ")
+    assert '"standard": "early"' in other.to_json()

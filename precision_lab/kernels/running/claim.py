@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from precision_lab.kernels.running.runnable import Runnable
 
-FORMAT, EPS = "bfloat16", (1e-6, 1e-5, 1e-12)
+FORMAT, DEFAULT_EPS = "bfloat16", (1e-6, 1e-5, 1e-12)
 """Of kernels that declare no others."""
 
 
@@ -93,7 +93,7 @@ class Claim:
                     " float32 or a float8 with NaN"
                 )
         if eps is None:
-            eps = EPS if known.eps is None else known.eps
+            eps = DEFAULT_EPS if known.eps is None else known.eps
         values = (eps,) if isinstance(eps, int | float) else tuple(eps)
         if not values:
             raise InputError("eps is empty: give one value or more, such as 1e-6")
