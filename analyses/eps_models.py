@@ -64,7 +64,11 @@ def measure(progress: Callable[[int, int], None]) -> list[dict[str, Any]]:
 def subject_key(model: KnownModel) -> tuple[Any, ...]:
     """What the answer depends on: models that share it share the answer."""
     sizes = tuple(sorted(model.other_sizes.items()))
-    return model.plan, model.norm, model.eps, model.hidden_size, sizes, model.type.weight_offset
+    latents = model.model_type if sizes else ""
+    return (
+        model.plan, model.norm, model.eps, model.hidden_size, sizes, model.type.weight_offset,
+        latents,
+    )  # fmt: skip
 
 
 def describe_model(model: KnownModel) -> dict[str, Any]:

@@ -37,7 +37,11 @@ where eps or a gain was not kept."""
 @click.command("eps", help=HELP)
 @click.argument("model", metavar="MODEL", required=False)
 @click.argument("other", metavar="[OTHER]", required=False)
-@click.option("--format", metavar="NAME", help="It runs in this; the model's own if absent.")
+@click.option(
+    "--format",
+    metavar="NAME",
+    help="It runs in this; the model's own if absent. Apart: x=bfloat16,output=float8_e4m3fn.",
+)
 @click.option("--plan", metavar="NAME", help="How it computes; the model's own plan if absent.")
 @click.option("--port-plan", metavar="NAME", help="How OTHER computes; as its own code if absent.")
 @click.option("--norm", help="rms or layer, where the model does not say.")
@@ -150,7 +154,7 @@ def show_models(*, as_json: bool) -> None:
                 {
                     **fields(row, "name norm eps hidden_size other_sizes model_type"),
                     "class_default": row.type.eps_default,
-                    **fields(row, "plan source"),
+                    **fields(row, "plan released source"),
                 }
                 for row in rows
             ]
@@ -160,13 +164,15 @@ def show_models(*, as_json: bool) -> None:
         ("model", "norm", "eps", "of its class", "hidden", "plan"),
         (
             (
-                row.name, row.norm, f"{row.eps:g}", default_text(row.type.eps_default, row.eps),
+                row.name, row.norm, f"{row.eps:g}{'' if row.released else ' (class)'}",
+                default_text(row.type.eps_default, row.eps),
                 row.hidden_size, row.plan,
             )
             for row in rows
         ),
     )  # fmt: skip
     click.echo("\nof its class: what transformers takes where a config names no eps; = the same.")
+    click.echo("(class): a default of the config class, for nothing is known of a checkpoint.")
     click.echo("Where each number comes from: precision-lab eps --list --json.")
 
 

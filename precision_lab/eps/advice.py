@@ -67,7 +67,6 @@ CODES = {
 }
 """The finding that says the same, for an answer that no single norm gives."""
 
-
 JSON_FIELDS = (
     "model", "norm", "hidden_size", "format", "plan", "configured_eps", "effective_eps", "interval",
     "recommended", "verdict", "findings", "reason", "eps", "adding_format", "output_format",

@@ -22,10 +22,12 @@ def read_eps(key: str, value: Any) -> float:
     return abs(float(value))
 
 
-def read_size(key: str, value: Any, *, most: int = WIDEST) -> int:
-    """A whole number from 1 to `most`."""
-    if type(value) is not int or not 1 <= value <= most:
-        raise InputError(f"{key} is {quote_value(value)}, not a whole number from 1 to {most}")
+def read_size(key: str, value: Any, *, most: int = WIDEST, least: int = 1) -> int:
+    """A whole number from `least` to `most`."""
+    if type(value) is not int or not least <= value <= most:
+        raise InputError(
+            f"{key} is {quote_value(value)}, not a whole number from {least} to {most}"
+        )
     return value
 
 

@@ -16,10 +16,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from precision_lab.models.config_values import read_size
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+DEEPEST = 10**5
+"""More layers than any model has."""
 DEPTHS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 """The keys that say how long a list with one word for each layer is."""
 
@@ -113,6 +117,8 @@ class Keys:
             return len(self.words(factor[1:]))
         path, colon, word = factor.partition(":")
         value = self.words(path).count(word) if colon else self.value(path)
+        if not colon and path in DEPTHS and self.configured(path) is not None:
+            read_size(path, value, most=DEEPEST, least=0)
         if type(value) is not int or value < 0:
             raise UnknownValueError(factor)
         return value

@@ -20,8 +20,8 @@ PRESET = "mlc-llm model_preset.py (copies of released configs)"
 LITGPT = "litgpt config.py"
 BOTH = f"{PRESET}; {LITGPT}"
 GEMMA = "gemma_pytorch config.py"
-RELEASED = "config.json of the release"
-DISTILLED = "config.json of the release, as of the model that it was distilled into"
+RELEASED = "config.json of the release, as remembered: not read again"
+DISTILLED = "config.json of the release, as remembered, as of the model that it was distilled into"
 GPT2 = "released configs, all with 1e-5"
 
 

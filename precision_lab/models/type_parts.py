@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.models.config_values import read_eps, read_size
+from precision_lab.exceptions import InputError
+from precision_lab.models.config_values import quote_value, read_eps, read_size
 from precision_lab.models.expressions import Keys, UnknownValueError
 from precision_lab.models.parts import DEFAULT, FIXED, NormPart, Unjudged
 from precision_lab.models.types import ModelType, TypeNorm, model_types
@@ -104,6 +105,8 @@ def _inner_configs(
     nested = any(isinstance(config.get(key), dict) for key in row.configs)
     for key, usual in row.configs.items():
         inner = config.get(key)
+        if inner is not None and not isinstance(inner, dict | bool):
+            raise InputError(f"{key} is {quote_value(inner)}, not a config in braces")
         if not isinstance(inner, dict):
             # Old configs keep the text model's keys beside the others'.
             inner = config if not nested and key in TEXT_KEYS else {}

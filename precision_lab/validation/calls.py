@@ -12,7 +12,8 @@ import numpy as np
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import make_bias, make_gain
 from precision_lab.norm import Inputs, check
-from precision_lab.validation.probe_table import WIDTHS, Probe, ProbeRequest, every_size, probes
+from precision_lab.validation.hidden_sizes import WIDTHS, every_size
+from precision_lab.validation.probe_table import Probe, ProbeRequest, probes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -9,7 +9,6 @@ every machine.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ import numpy as np
 
 from precision_lab.inputs import Draws, make_inputs
 from precision_lab.table import Table
+from precision_lab.validation.hidden_sizes import EVERY, LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,28 +27,10 @@ if TYPE_CHECKING:
 
 
 # Streams that no family uses.
-NUMBERS, SIGNS, PLACES, GAPS = range(32, 36)
-
-EVERY = (1, 2, 3, 7, 8, 33, 64, 127, 577, 769, 1024, 2048, 4096, 5120)
-"""Rows of these sizes by default."""
-
-LONG = 16385
-"""And once a long row, one past a power of two."""
+NUMBERS, SIGNS, PLACES = range(32, 35)
 
 BLOCK = 128
 """Blocks of this many elements, whose edges and contents are probed one by one."""
-
-WIDTHS = (
-    64, 96, 128, 256, 384, 512, 576, 640, 768, 896, 1024, 1280, 1536, 1600, 2048, 2560, 2880, 3072,
-    3584, 4096, 5120, 7168, 8192,
-)  # fmt: skip
-"""Rows of models and of their heads; every kind of row is tried there, with every eps."""
-
-FAR = 2**16
-"""And one row past this, where an index of 16 bits ends."""
-
-GAP = 8
-"""Sizes farther apart than this have a gap between them."""
 
 COVERED = 2**17
 """Elements of a call with rows of every kind at most, or one row."""
@@ -141,20 +123,6 @@ class Probe:
     everywhere: bool = False
     mixes: bool = True
     centred: bool = False
-
-
-def every_size(seed: int) -> list[int]:
-    """Rows of every size that users run: up to 8192 there is one in each gap, and one past `FAR`.
-
-    Widths of models, powers of two and their neighbours, and in each gap between two of these a
-    size drawn from the seed.
-    """
-    powers = {2**k + side for k in range(2, 14) for side in (-1, 0, 1)}
-    known = sorted({1, 2, *powers, *WIDTHS})
-    gaps = [(a, b) for a, b in itertools.pairwise(known) if b - a > GAP] + [(FAR, FAR + 4096)]
-    shares = Draws(seed).uniform(GAPS, len(gaps))
-    drawn = [a + 1 + int(share * (b - a - 1)) for (a, b), share in zip(gaps, shares, strict=True)]
-    return sorted({*known, *drawn, LONG})
 
 
 def _kinds(request: ProbeRequest) -> Floats:

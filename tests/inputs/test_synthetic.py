@@ -56,6 +56,7 @@ PARAMETER_DIGESTS = {
     "many-sizes": "4eaa037063f9185a",
     "huge": "599b121fcb76221d",
     "zero": "f9d54bbe3ccaf085",
+    "mixed": "8f45931cf953031c",
     "bias": "5b14839efd380e44",
 }
 
@@ -189,6 +190,9 @@ def test_gains_are_as_described():
     assert make_bias("none", hidden=3, seed=1) is None
     assert (gain["ones"] == 1).all()
     assert (gain["zero"] == 0).all()
+    kinds = [name for name in gain if name not in ("none", "huge", "mixed")]
+    for place, value in enumerate(gain["mixed"]):
+        assert value == gain[kinds[place % len(kinds)]][place]
     assert (gain["negative"] == -gain["random"]).all()
     assert (gain["tiny"] == gain["random"] / 1024).all()
     assert np.allclose(gain["random"], 1 + 0.1 * gain["wide"], rtol=0, atol=1e-15)

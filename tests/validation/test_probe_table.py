@@ -11,17 +11,8 @@ from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
 from precision_lab.validation.calls import default_calls
-from precision_lab.validation.probe_table import (
-    BLOCK,
-    COVERED,
-    EVERY,
-    FAR,
-    LONG,
-    WIDTHS,
-    ProbeRequest,
-    every_size,
-    probes,
-)
+from precision_lab.validation.hidden_sizes import EVERY, FAR, LONG, WIDTHS, every_size
+from precision_lab.validation.probe_table import BLOCK, COVERED, ProbeRequest, probes
 from precision_lab.validation.soundness.exact_values import Exact
 
 SPECIAL = ("nan", "infinity", "minus-infinity", "special-rows", "many-special-rows")
