@@ -43,6 +43,9 @@ MULTIPLES = 3
 PATTERN = 6
 """Values that were tried, from which on a list of right and wrong ones says something."""
 
+LONGEST = 8192
+"""Elements of a row, at most, that calls of the run are made again with."""
+
 LISTED = 6
 """Values that are written out."""
 
@@ -126,9 +129,12 @@ class Trials:
         right = Counter(
             call.hidden
             for call, outcome in zip(calls, session.outcomes, strict=True)
-            if outcome.y is not None and call.hidden not in wrong and not cause.right(call)
+            if outcome.y is not None
+            and 1 < call.hidden <= LONGEST
+            and call.hidden not in wrong
+            and not cause.right(call)
         )
-        return [size for size, _ in right.most_common(LISTED) if size > 1]
+        return [size for size, _ in right.most_common(LISTED)]
 
     def templates(self, axis: str) -> list[Call]:
         """Failing calls of the probes that fail at most values; of each probe the smallest."""
@@ -160,22 +166,23 @@ class _Axis:
         self.chosen = self.trials.templates(self.name)
 
     def right(self, value: float) -> bool | None:
-        """Whether all outputs are right there; None where that cannot be tried."""
+        """Whether all outputs are right there; None where that cannot be tried in full."""
         if value not in self.known:
             self.known[value] = self._right(value)
         return self.known[value]
 
     def _right(self, value: float) -> bool | None:
-        answer = None
+        lacking = not self.chosen
         for template in self.chosen:
             changes = {self.name: value if self.name == "eps" else int(value)}
             trial = self.trials.run(self.trials.change(template, **changes))  # type: ignore[arg-type]
-            if trial is not None:
-                self.made.append(trial)
-                answer = trial.rejection is None
-                if not answer:
-                    break
-        return answer
+            if trial is None:
+                lacking = True
+                continue
+            self.made.append(trial)
+            if trial.rejection is not None:
+                return False
+        return None if lacking else True
 
     def found(self, *, good: bool) -> list[float]:
         """Values that are right, or wrong, in order."""
