@@ -39,6 +39,13 @@ def test_a_specimen_of_each_class(specimen):
     assert specimen.sound == verdict.passed, str(verdict)
 
 
+@pytest.mark.parametrize("name", ["layer-welford", "layer-scale-and-shift"])
+def test_looser_statistics_of_rows_that_float32_cannot_hold_are_sound(name):
+    """Rows of two neighbours near 2^23, and of one number past 2^115: any mean and root there."""
+    verdict = judged(specimens[name], "float32", probes=["every-kind"], hidden=[1, 2])
+    assert verdict.passed, str(verdict)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("specimen", "format"), ALL, ids=lambda one: getattr(one, "name", one))
 def test_every_specimen(specimen, format):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,10 @@ import numpy as np
 
 from precision_lab.validation.soundness import roots
 from precision_lab.validation.soundness.allowance import (
+    COARSEST,
     FLUSHED,
     GRADUAL,
+    LARGEST,
     STATISTICS,
     UNIT,
     Allowance,
@@ -126,6 +129,8 @@ class Judgement:
                     explained |= lost & self._meets(source, allowed, hypothesis)
             past = allowed.past_range
             explained |= ~allowed.judged & self.exact.finite & ~past
+            if hypothesis.statistic in ("welford", "shifted"):
+                explained |= self._beyond_float32(allowed)
             if past.any():
                 kept = dataclasses.replace(hypothesis, flushes=False)
                 source = self._source_of_outputs(hypothesis)
@@ -134,6 +139,22 @@ class Judgement:
                 )  # fmt: skip
                 explained = np.where(past, self._as_past_range(exact), explained)
             return np.where(self.exact.ordinary, ~explained, self._wrong_special())
+
+    def _beyond_float32(self, allowed: Allowance) -> Mask:
+        """Outputs that a looser statistic gives of rows that float32 cannot hold.
+
+        Where the bound of the root is coarse, m̂ and r̂ may be any that errors of the mean and a
+        variance of 0 or more give: r̂ ≤ 1/√eps. Where x·r passes the range, x·r − m·r is ∞ − ∞.
+        """
+        exact, eps = self.exact, self.exact.inputs.eps
+        root = exact.root
+        most = np.maximum(1.0, 1 / (math.sqrt(eps) * root)) if eps else np.inf
+        size = np.abs(exact.normalised[0])
+        reach = (size + allowed.mean_error * root) * most * (1 + COARSEST) + size
+        near = np.abs(self.y - exact.output[0]) <= reach * np.abs(exact.gain) + allowed.output
+        return (allowed.coarse & near) | (
+            ~np.isfinite(self.y) & exact.finite & (exact.largest * root >= LARGEST)
+        )
 
     def _as_past_range(self, exact: Mask) -> Mask:
         """What float32 gives for a row whose sum overflows, subnormals not counted as flushed.
@@ -235,6 +256,8 @@ class Judgement:
     def _root_rows(self, hypothesis: Hypothesis) -> tuple[Mask, Index, Allowance]:
         allowed = self.allowed(hypothesis)
         chosen = allowed.judged[:, 0] & np.isfinite(self.y).all(-1)
+        if hypothesis.statistic in ("welford", "shifted"):
+            chosen &= ~allowed.coarse[:, 0]
         chosen &= np.isfinite(self.exact.root[:, 0]) & (self.exact.deviations != 0).any(-1)
         return np.zeros(len(chosen), bool), np.nonzero(chosen)[0], allowed
 
