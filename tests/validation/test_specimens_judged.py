@@ -110,7 +110,7 @@ def test_a_late_form_is_right_elsewhere():
     for form, elsewhere in (
         ("hidden from 1024 on", {"hidden": [64, 769]}),
         ("hidden 4096", {"hidden": [1024, 4095]}),
-        ("row 512 on", {"hidden": [64], "rows": [512]}),
+        ("row 512 on", {"hidden": [64], "rows": [400]}),
         ("eps 1e-12", {"hidden": [64], "eps": [1e-6, 1e-5]}),
     ):
         verdict = judged(late(row, late_forms[form], sound=base), row.formats[0], **elsewhere)
