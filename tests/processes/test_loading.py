@@ -96,6 +96,8 @@ def test_code_under_test_cannot_end_the_check(text, message, tmp_path):
     assert "\n" not in str(told.value)
 
 
+# JAX, where another test has loaded it, warns of every fork.
+@pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called")
 def test_a_fork_of_code_under_test_may_end(tmp_path):
     """`os._exit` ends processes that are forked as a file is imported, and is put back."""
     if not hasattr(os, "fork"):
