@@ -133,10 +133,13 @@ def _function_fields(
         raise InputError(f"the framework onnx is a model's, and {kernel!r} is no file.onnx")
     # First: what is missing is reported before a file that needs it fails to be imported.
     version = BRIDGES[framework].version(device) if framework in BRIDGES else ""
-    if isinstance(kernel, str) and not version and (device != "cpu" or _is_of_torch(kernel)):
-        # Of torch's own functions and modules the framework need not be said.
-        bridge.version("cpu")
-    fields = _imported(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
+    try:
+        fields = _imported(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
+    except InputError:
+        if not version and (device != "cpu" or _is_of_torch(str(kernel))):
+            # Of torch's own functions and modules the framework need not be said.
+            bridge.version("cpu")
+        raise
     function, source, where = fields["function"], fields["source"], fields["where"]
     adapted = torch_modules.adapt(
         function, source, part=module, device=device, weight_offset=offset
@@ -149,7 +152,7 @@ def _function_fields(
         if framework == "numpy" and device != "cpu":
             raise InputError(
                 f"{source} takes NumPy's arrays, which lie on the cpu: for {device}, its framework"
-                " must be torch or jax"
+                f" must be torch or jax{_missing_torch()}"
             )
         adapted = Adapted(function=function, framework=framework)
     elif framework != adapted.framework:
@@ -169,6 +172,15 @@ def _function_fields(
         "declared": adapted.declared,
         "function": in_any_layout(adapted.function) if is_torch else adapted.function,
     }
+
+
+def _missing_torch() -> str:
+    """What to install, where torch is not."""
+    try:
+        bridge.version("cpu")
+    except InputError as error:
+        return f", and {error}"
+    return ""
 
 
 def _is_of_torch(where: str) -> bool:

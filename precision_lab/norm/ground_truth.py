@@ -83,8 +83,8 @@ def truth(
 
     Examples
     --------
-    >>> truth("rms", [3.0, 4.0], eps=0.0).round("bfloat16")
-    array([0.847656, 1.13281], dtype=bfloat16)
+    >>> print(truth("rms", [3.0, 4.0], eps=0.0).round("bfloat16"))
+    [0.847656 1.13281]
     """
     return truth_of(check(norm, x, weight, bias, eps=eps, weight_offset=weight_offset))
 

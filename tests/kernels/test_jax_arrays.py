@@ -18,8 +18,10 @@ from precision_lab.plan import emulate
 from precision_lab.testing import assert_norm
 from precision_lab.validation import compare, validate
 
-jax = optional("jax")
-linen = optional("flax.linen")
+try:
+    jax, linen = optional("jax"), optional("flax.linen")
+except pytest.skip.Exception as missing:
+    pytest.skip(str(missing), allow_module_level=True)
 jnp = jax.numpy
 
 SOME = {"hidden": [8, 64], "rows": [3], "diagnose": False}

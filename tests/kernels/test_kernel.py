@@ -242,8 +242,10 @@ def test_torch_may_be_missing(file, monkeypatch):
     """A kernel of tensors without torch is one sentence that says what to install."""
     monkeypatch.setitem(sys.modules, "torch", None)
     message = r"needs torch.*pip install 'precision-lab\[torch\]'"
-    for options in ({"framework": "torch"}, {"device": "cuda"}):
-        with pytest.raises(InputError, match=message):
+    for words, options in (("a torch kernel ", {"framework": "torch"}), (
+        "mine takes NumPy's arrays, .* framework must be torch or jax, and .*", {"device": "cuda"}
+    )):  # fmt: skip
+        with pytest.raises(InputError, match=words + message):
             find_kernel(f"{file}:mine", **options)
     for name in ("torch.nn.functional:rms_norm", "torch.nn:LayerNorm"):
         with pytest.raises(InputError, match=message):
