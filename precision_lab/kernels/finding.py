@@ -133,13 +133,10 @@ def _function_fields(
         raise InputError(f"the framework onnx is a model's, and {kernel!r} is no file.onnx")
     # First: what is missing is reported before a file that needs it fails to be imported.
     version = BRIDGES[framework].version(device) if framework in BRIDGES else ""
-    try:
-        fields = _imported(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
-    except InputError:
-        if not version and (device != "cpu" or _is_of_torch(str(kernel))):
-            # Of torch's own functions and modules the framework need not be said.
-            bridge.version("cpu")
-        raise
+    if isinstance(kernel, str) and not version and _is_of_torch(kernel):
+        # Of torch's own functions and modules the framework need not be said.
+        bridge.version("cpu")
+    fields = _imported(kernel, folder) if isinstance(kernel, str) else _callable(kernel)
     function, source, where = fields["function"], fields["source"], fields["where"]
     adapted = torch_modules.adapt(
         function, source, part=module, device=device, weight_offset=offset
