@@ -130,7 +130,7 @@ def test_tensors():
     assert "norm" == assert_norm(norm, framework="torch", probes="normal", hidden=[3]).kernel
 
 
-@pytest.mark.parametrize("name", ["rms-eps-missing", "rms-gain-ignored"])
+@pytest.mark.parametrize("name", ["rms-eps-missing", wide("rms-gain-ignored")])
 def test_specimens_fail(name):
     """The assertion fails for kernels that are known to be wrong."""
     if name not in specimens:
