@@ -18,10 +18,8 @@ from precision_lab.plan import emulate
 from precision_lab.testing import assert_norm
 from precision_lab.validation import compare, validate
 
-try:
-    jax, linen = optional("jax"), optional("flax.linen")
-except pytest.skip.Exception as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+jax = optional("jax")
+linen = optional("flax.linen")
 jnp = jax.numpy
 
 SOME = {"hidden": [8, 64], "rows": [3], "diagnose": False}
