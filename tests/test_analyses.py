@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import wide
 
 from precision_lab.inputs.packaged import captures
 from precision_lab.numbers.table import formats
@@ -83,12 +84,14 @@ def test_a_question_is_one_sentence(name):
 @every_analysis
 def test_the_wide_grid_is_wider(name):
     """--full measures more, and every case of both once."""
-    some, wide = (cases_of(grids(name, full=full)) for full in (False, True))
-    assert len(some) < len(wide)
+    some, more = (cases_of(grids(name, full=full)) for full in (False, True))
+    assert len(some) < len(more)
     assert len(some) == len({case.key for case in some})
 
 
-@every_analysis
+@pytest.mark.parametrize(
+    "name", [wide(one) if one == "real_model" else one for one in NAMES if load(one).sweep]
+)
 def test_findings_are_sentences_with_numbers(name):
     """The headline first; each ends, and holds what was computed."""
     found = load(name).findings(rows_of(name))
@@ -195,8 +198,8 @@ def test_the_ends_of_what_was_measured_are_no_limits():
     assert first.endswith("in bfloat16 at every scale measured (2⁻³² to 2²⁰).")
     assert any("in float16 up to 2⁻²⁸ (all zeros) and from 2¹⁶ up (NaN)" in text for text in others)
     assert not any("to 2²⁰" in text for text in others)
-    wide = rows_of("overflow_map")
-    some = wide.assign(total_rows_lost=wide["total_rows_lost"].mask(wide["parameter_scale"] < 1, 0))
+    full = rows_of("overflow_map")
+    some = full.assign(total_rows_lost=full["total_rows_lost"].mask(full["parameter_scale"] < 1, 0))
     assert "in float16 RMSNorm keeps every row up to 2" in load("overflow_map").findings(some)[0]
 
 

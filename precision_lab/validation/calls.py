@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,10 +151,17 @@ def _call(
 ) -> Call:  # fmt: skip
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
     seed = claim.seed * 1_000_003 + place * 100_003 + size + turn * 10_007
-    request = ProbeRequest(count, size, claim.format, eps, seed, claim.norm.centred)
-    with np.errstate(all="ignore"):
-        x = claim.format.cast(probe.make(request))
+    x = _stored_rows(probe, ProbeRequest(count, size, claim.format, eps, seed, claim.norm.centred))
     return Call(probe.name, with_parameters(claim, x, gain, eps, seed, biased=biased), gain)
+
+
+@lru_cache(maxsize=512)
+def _stored_rows(probe: Probe, request: ProbeRequest) -> Array:
+    """The rows in the format's type; those of the last verdict are there for the next."""
+    with np.errstate(all="ignore"):
+        x = request.format.cast(probe.make(request))
+    x.flags.writeable = False
+    return x
 
 
 def with_parameters(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from conftest import wide
 
 from precision_lab.report import charts, measured
 from precision_lab.report.library import load
@@ -13,7 +14,13 @@ from precision_lab.validation.specimens.table import specimens
 
 OURS = "precision_lab"
 CHEAP = ("liger", "apex", "transformer-engine-ops", "transformer-engine-numerics", "kernelbench")
-SOME = ("rms-late", "rms-eps-missing", "rms-gain-ignored", "layer-late", "layer-unbiased")
+SOME = (
+    "rms-late",
+    "rms-eps-missing",
+    wide("rms-gain-ignored"),
+    wide("layer-late"),
+    "layer-unbiased",
+)
 
 
 @pytest.fixture(scope="module")

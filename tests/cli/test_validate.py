@@ -216,6 +216,8 @@ def test_identify_names_the_plan(lab, file):
     assert "hf-llama" in best["known"]
 
 
+@pytest.mark.slow
+@pytest.mark.wide
 def test_identify_says_that_no_plan_fits(lab, tmp_path):
     """With the best share, which never reads as all."""
     path = tmp_path / "noisy.py"

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from conftest import wide
 
 from precision_lab.eps.advice import recommend_eps
 from precision_lab.numbers.table import formats
@@ -61,8 +62,8 @@ def test_exact_answers_turn_where_the_numbers_do(place):
     assert (share > 0) == shrinks_past(*args, Fraction(share) - Fraction(1, 10**9))
 
 
-@pytest.mark.parametrize("new", [False, True])
-@pytest.mark.parametrize("format", ["float16", "bfloat16", "float8_e5m2"])
+@pytest.mark.parametrize("new", [False, wide(True)])
+@pytest.mark.parametrize("format", ["float16", wide("bfloat16"), wide("float8_e5m2")])
 @pytest.mark.parametrize("base", ["late", "all-low"])
 def test_the_verdict_agrees_with_the_findings(base, format, new):
     """Keep: no harm told; change: harm and an interval; impossible: harm and none."""

@@ -38,7 +38,7 @@ RMS = [
     ("late sum_format=input", "bfloat16"),
     ("late gain=one_plus gain_format=input", "bfloat16"),
     ("late statistic=two_pass", "bfloat16"),
-    ("late output_rounding=toward_zero", "bfloat16"),
+    wide("late output_rounding=toward_zero", "bfloat16"),
     wide("late", "bfloat16"),
     wide("all-low", "bfloat16"),
     wide("all-low", "float16"),
@@ -139,7 +139,7 @@ def summed_low(dtype, *, squares_low=False, centred=False):
     ("format", "norm", "squares_low"),
     [
         ("bfloat16", "rms", False),
-        ("float16", "layer", False),
+        wide("float16", "layer", False),
         wide("bfloat16", "rms", True),
         wide("float16", "rms", False),
         wide("float16", "rms", True),

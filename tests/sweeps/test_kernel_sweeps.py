@@ -345,6 +345,8 @@ class TestFiles:
         with pytest.raises(InputError, match="another sweep"):
             run(self.grid(file), tmp_path / "whole.sqlite")
 
+    @pytest.mark.slow
+    @pytest.mark.wide
     def test_killed_and_resumed(self, file, tmp_path):
         """Killed at some moment, the sweep goes on and gives the same bytes."""
         (tmp_path / "s.toml").write_text(

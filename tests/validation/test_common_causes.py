@@ -65,6 +65,8 @@ def test_a_bias_is_a_rule_of_a_layer_norm():
     )
 
 
+@pytest.mark.slow
+@pytest.mark.wide
 def test_silent_where_nothing_separates():
     """All wrong, none wrong, at random, or only of one odd probe."""
     numbers = itertools.count()

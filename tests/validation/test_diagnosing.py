@@ -6,6 +6,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from conftest import wide
 
 from precision_lab.exceptions import InputError
 from precision_lab.identification.closest_plan import Identified
@@ -141,9 +142,9 @@ def found(function, *, eps=(1e-6, 1e-5), hidden=None, rows=None, probes=ORDINARY
 @pytest.mark.parametrize(
     "given",
     [
-        (with_root(lambda _, r: r * F32(1 + 2.0**-12)), {}),
+        wide((with_root(lambda _, r: r * F32(1 + 2.0**-12)), {})),
         (through_float16, {}),
-        (partial_sums, {"hidden": [3, 40, 64, 577]}),
+        wide((partial_sums, {"hidden": [3, 40, 64, 577]})),
         (eps_of_scaled_row, {"probes": ["normal", "near-eps-0.01", "subnormal"]}),
     ],
     ids=["scaled root", "through float16", "partial sums in bfloat16", "eps of the scaled row"],
@@ -172,6 +173,8 @@ def test_rows_that_are_wrong_by_their_numbers_have_no_place():
     assert "row" not in verdict.fault
 
 
+@pytest.mark.slow
+@pytest.mark.wide
 def test_a_mean_in_bfloat16_is_not_called_one_pass():
     """A LayerNorm in two passes, of which the mean is rounded."""
 

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import wide
 
 from precision_lab.exceptions import InputError
 from precision_lab.inputs.packaged import captures
@@ -41,7 +42,7 @@ def kinds(verdict):
     return {failure.kind for failure in verdict.failures}
 
 
-@pytest.mark.parametrize("format", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("format", ["bfloat16", wide("float16"), wide("float32")])
 def test_a_sound_kernel_passes_all_probes(format):
     """The default run finds nothing, and says what it would have seen."""
     verdict = validate(rms, format=format)
@@ -205,8 +206,8 @@ def test_not_an_array():
     [
         (lambda x, _w: x.shape[1] % 8, "hidden sizes that are no multiple of 8"),
         (lambda x, _w: x.shape[1] != 64, "hidden sizes other than 64"),
-        (lambda x, _w: len(x) == 0, "no rows"),
-        (lambda _x, w: w is None, "no weight"),
+        wide(lambda x, _w: len(x) == 0, "no rows"),
+        wide(lambda _x, w: w is None, "no weight"),
     ],
 )
 def test_what_is_always_refused_is_a_limit(refuses, told):
@@ -365,6 +366,8 @@ def test_what_was_tried_is_told():
     assert tried == {"hidden": [8, 64], "rows": [3], "eps": [1e-06]}
 
 
+@pytest.mark.slow
+@pytest.mark.wide
 def test_a_layer_norm_tells_what_its_wider_bound_costs():
     """Scale-and-shift of a constant row of 5e4 is not 0: no fault, but said with the row."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import wide
 
 from precision_lab.exceptions import InputError
 from precision_lab.kernels.running import isolated_kernel as isolated
@@ -177,9 +178,12 @@ def test_a_stray_answer_is_told_and_belongs_to_no_call(file, monkeypatch):
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no such signals here")
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("spins", n) for n in ("SIGTERM", "SIGINT", "SIGHUP", "SIGKILL")]
-    + [pytest.param("holds_the_lock", "SIGKILL", marks=pytest.mark.skipif(
-        sys.platform != "linux", reason="no system call for it here"))],
+    [
+        ("spins", "SIGINT"),
+        *(wide("spins", number) for number in ("SIGTERM", "SIGHUP", "SIGKILL")),
+        pytest.param("holds_the_lock", "SIGKILL", marks=pytest.mark.skipif(
+            sys.platform != "linux", reason="no system call for it here")),
+    ],
 )  # fmt: skip
 def test_nothing_is_left_of_a_run_that_is_ended(file, name, number):
     """However the command ends, the kernel's process does, also in the middle of a call."""
