@@ -87,9 +87,13 @@ NOTHING = Declared()
 
 @dataclass(frozen=True, kw_only=True)
 class Adapted:
-    """Something that is no kernel, made one; `norm` is "" if it is not known."""
+    """Something that is no kernel, made one; `norm` is "" if it is not known.
+
+    `parameters` are those that it has of its own: weight, bias.
+    """
 
     function: Callable[..., Any]
     framework: str
     norm: str = ""
     declared: Declared = NOTHING
+    parameters: tuple[str, ...] = ()

@@ -167,6 +167,7 @@ def _function_fields(
         "norm": _one_norm(norm, adapted.norm, source),
         "weight_offset": float(offset),
         "declared": adapted.declared,
+        "parameters": adapted.parameters,
         "function": in_any_layout(adapted.function) if is_torch else adapted.function,
     }
 

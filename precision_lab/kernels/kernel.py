@@ -78,6 +78,9 @@ class Kernel:
         What it adds to the weight: 1 where it multiplies by 1 + g.
     declared
         What is fixed in it: all else it refuses.
+    parameters
+        What it has of its own, as a module has: a call without a weight or a bias is run with ones
+        or zeros, of the format that is claimed.
     function
         Called as ``function(x, weight, bias, eps)``; weight and bias may be None. It gives y, in
         the shape of x, or a dict that has it.
@@ -93,6 +96,7 @@ class Kernel:
     norm: str = ""
     weight_offset: float = 0.0
     declared: Declared = NOTHING
+    parameters: tuple[str, ...] = field(default=(), compare=False)
     function: Callable[..., Any] = field(repr=False, compare=False)
 
     @property
@@ -129,11 +133,22 @@ class Kernel:
     def run(self, inputs: Inputs, claim: Claim) -> Outcome:
         """Call it once, and note what it did beside computing: none of it is an error."""
         before = self._answers.before(inputs.x.shape)
-        outcome = run(self._in_layouts, inputs, claim)
+        outcome = run(self._in_layouts, self._completed(inputs, claim), claim)
         if any(answer.changed for answer in before):
             found = ("overwritten", "it overwrites an array that it returned from a call before")
             outcome = dataclasses.replace(outcome, findings=(*outcome.findings, found))
         return outcome
+
+    def _completed(self, inputs: Inputs, claim: Claim) -> Inputs:
+        """With what a module has and a call has not."""
+        neutral = {"weight": 1.0 - claim.weight_offset, "bias": 0.0}
+        size = (1, inputs.x.shape[1])
+        missing: dict[str, Any] = {
+            name: np.full(size, neutral[name]).astype(claim.weight_format.dtype)
+            for name in self.parameters
+            if getattr(inputs, name) is None
+        }
+        return dataclasses.replace(inputs, **missing) if missing else inputs
 
     @cached_property
     def _in_layouts(self) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from precision_lab.validation.soundness import (
     Judgement,
     hypotheses,
     last_cast,
-    schedules,
+    schedules_of,
 )
 
 if TYPE_CHECKING:
@@ -177,8 +177,8 @@ class Elimination:
 
     def __post_init__(self) -> None:
         centred = self.claim.norm.centred
-        casts = self.claim.output_format.precision < 24
-        self.alive = list(hypotheses(centred=centred, bias=centred, casts=casts))
+        rows = schedules_of(self.claim.format, self.claim.output_format)
+        self.alive = list(hypotheses(centred=centred, bias=centred, rows=rows))
 
     @property
     def narrowest(self) -> Hypothesis:
@@ -211,7 +211,7 @@ class Elimination:
             same = hypothesis
             if hypothesis.schedule.biased and not biased:
                 # Schedules that differ in how a bias is added.
-                same = dataclasses.replace(hypothesis, schedule=schedules["early"])
+                same = dataclasses.replace(hypothesis, schedule=hypothesis.schedule.without_bias)
             if same not in known:
                 known[same] = explains(judged, same)
             if known[same]:

@@ -201,6 +201,7 @@ def _from_factory(
         framework="torch",
         norm=_norm(first, names),
         declared=Declared(eps=fixed_eps),
+        parameters=tuple(names),
     )
 
 
@@ -251,8 +252,9 @@ def _module(module: Any, source: str, device: str, offset: float) -> Adapted:
         return _call_module(module, names, (x, weight, bias), offset)
 
     return Adapted(
-        function=function, framework="torch", norm=_norm(module, names), declared=declared
-    )
+        function=function, framework="torch", norm=_norm(module, names), declared=declared,
+        parameters=tuple(names),
+    )  # fmt: skip
 
 
 def _part(module: Any, part: str, source: str) -> Any:

@@ -16,7 +16,7 @@ from precision_lab.validation.soundness.rounding_schedules import (
     Cast,
     ValueRange,
     last_cast,
-    schedules,
+    schedules_of,
 )
 
 __all__ = [
@@ -29,5 +29,5 @@ __all__ = [
     "ValueRange",
     "hypotheses",
     "last_cast",
-    "schedules",
+    "schedules_of",
 ]

@@ -29,7 +29,7 @@ from precision_lab.validation.soundness.rounding_schedules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from precision_lab.arithmetic import Floats, Index, Mask
     from precision_lab.validation.soundness.exact_values import Exact
@@ -77,7 +77,9 @@ class Hypothesis:
         return self.schedule == other.schedule and narrower and self.flushes <= other.flushes
 
 
-def hypotheses(*, centred: bool, bias: bool, casts: bool) -> Iterator[Hypothesis]:
+def hypotheses(
+    *, centred: bool, bias: bool, rows: Iterable[RoundingSchedule]
+) -> Iterator[Hypothesis]:
     """All of them, the narrowest first.
 
     Parameters
@@ -86,13 +88,13 @@ def hypotheses(*, centred: bool, bias: bool, casts: bool) -> Iterator[Hypothesis
         Whether the norm subtracts a mean: its kinds of statistic are others.
     bias
         Whether a bias is given: else schedules that differ in its place are one.
-    casts
-        Whether the output is narrower than float32: else there is no early cast to tell.
+    rows
+        The schedules: `schedules_of`.
     """
-    known = [row for row in schedules.values() if bias or not row.biased]
+    known = [row for row in rows if bias or not row.biased]
     for flushes in (False, True):
         for kind in statistics_of(centred=centred):
-            for row in known if casts else known[:1]:
+            for row in known:
                 yield Hypothesis(kind, row, flushes)
 
 
@@ -127,7 +129,7 @@ class Judgement:
                 for over in (np.inf, -np.inf) if lost.any() else ():
                     source = self._source(hypothesis, np.where(lost, over, self.y))
                     explained |= lost & self._meets(source, allowed, hypothesis)
-            past = allowed.past_range
+            schedule, past = hypothesis.schedule, allowed.past_range
             explained |= ~allowed.judged & self.exact.finite & ~past
             if hypothesis.statistic in ("welford", "shifted"):
                 explained |= self._beyond_float32(allowed)
@@ -137,8 +139,8 @@ class Judgement:
                 exact = explained if kept == hypothesis else self._meets(
                     source, self.allowed(kept), hypothesis
                 )  # fmt: skip
-                explained = np.where(past, self._as_past_range(exact), explained)
-            return np.where(self.exact.ordinary, ~explained, self._wrong_special())
+                explained = np.where(past, self._as_past_range(exact, schedule), explained)
+            return np.where(self.exact.ordinary, ~explained, self._wrong_special(schedule))
 
     def _beyond_float32(self, allowed: Allowance) -> Mask:
         """Outputs that a looser statistic gives of rows that float32 cannot hold.
@@ -156,14 +158,14 @@ class Judgement:
             ~np.isfinite(self.y) & exact.finite & (exact.largest * root >= LARGEST)
         )
 
-    def _as_past_range(self, exact: Mask) -> Mask:
+    def _as_past_range(self, exact: Mask, schedule: RoundingSchedule) -> Mask:
         """What float32 gives for a row whose sum overflows, subnormals not counted as flushed.
 
         All of it is exact, by a scaled or wider statistic; or zeros and the bias, as of a root of
         0; in either case beside NaN and infinities, as of an infinite mean.
         """
         rest = np.zeros((1, 1)) if self.exact.bias is None else self.exact.bias
-        rest = self.cast.format.round(rest, overflow=self.cast.overflow)
+        rest = schedule.last(self.cast, rest)
         odd = ~np.isfinite(self.y)
         if self.cast.overflow == "saturate":
             odd |= np.abs(self.y) == self.cast.format.largest
@@ -198,7 +200,7 @@ class Judgement:
             return source.meets(self.exact.normalised[0], more * allowed.normalised)
         return source.meets(self.exact.output[0], more * allowed.output)
 
-    def _wrong_special(self) -> Mask:
+    def _wrong_special(self, schedule: RoundingSchedule) -> Mask:
         """Of NaN and infinities, and of rows whose statistic they enter: outputs that are unsound.
 
         A NaN in the statistic makes all of its row NaN. An infinity there makes the root 0 in an
@@ -211,14 +213,14 @@ class Judgement:
         wrong = ~nan
         if not exact.inputs.norm.centred:
             bias = 0.0 if exact.bias is None else exact.bias
-            rest = self.cast.format.round(np.broadcast_to(bias, self.y.shape))
+            rest = schedule.last(self.cast, np.broadcast_to(bias, self.y.shape))
             sound = np.where(np.isinf(x), nan, (self.y == rest) | ~np.isfinite(exact.gain) & nan)
             lost = np.isnan(exact.inputs.statistic_elements).any(-1, keepdims=True)
             wrong = np.where(lost | nan.all(-1, keepdims=True), wrong, ~sound)
         if exact.inputs.groups.entering is None:
             return wrong
         alone = x * exact.gain + (0.0 if exact.bias is None else exact.bias)
-        alone = self.cast.format.round(alone, overflow=self.cast.overflow)
+        alone = schedule.last(self.cast, alone)
         # A cast before the gain may saturate, and then any number comes of an infinity.
         free = np.isinf(x) & (self.cast.overflow == "saturate")
         return np.where(exact.finite, ~((self.y == alone) | (nan & np.isnan(alone)) | free), wrong)
@@ -296,28 +298,13 @@ class Judgement:
 
     def expected(self, hypothesis: Hypothesis) -> ValueRange:
         """[rows, elements]: the least and the largest output that is sound; NaN where NaN is."""
-        exact, target = self.exact, self.cast.format
+        exact, schedule = self.exact, hypothesis.schedule
         allowed = self.allowed(hypothesis)
-
-        def cast(values: Floats) -> Floats:
-            return target.round(values, overflow=self.cast.overflow)
-
         with np.errstate(all="ignore"):
-            if not hypothesis.schedule.early:
-                near, reach = exact.output[0], allowed.output
-                low, high = cast(near - reach), cast(near + reach)
-            else:
+            if schedule.early:
                 near, reach = exact.normalised[0], allowed.normalised
-                apart = 2 * UNIT
-                ends = []
-                for n in (cast(near - reach), cast(near + reach)):
-                    for side in (-apart, apart):
-                        product = n * exact.gain * (1 + side)
-                        if exact.bias is not None:
-                            if hypothesis.schedule.biased:
-                                product = cast(product)
-                            product = (product + exact.bias) * (1 + side)
-                        ends.append(cast(product))
-                low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
-            low = np.where(self.exact.finite, low, np.nan)
-            return ValueRange(low, np.where(self.exact.finite, high, np.nan))
+            else:
+                near, reach = exact.output[0], allowed.output
+            ends = schedule.expected(self.cast, near, reach, exact.gain, exact.bias)
+            low, high = (np.where(exact.finite, end, np.nan) for end in ends)
+            return ValueRange(low, high)

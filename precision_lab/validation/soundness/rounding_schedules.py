@@ -2,14 +2,16 @@
 """Rounding schedules: which formats a value passes through between x·r and y.
 
 A schedule is used backwards. From an output y it gives the interval of values, before the first
-cast to the output format, from which y can come; where there is none, y is not of this schedule.
-Late that value is t̂ = v̂·g + b, early it is v̂ = (x − m̂)·r̂. ValueRanges are closed, so that of a tie
-both neighbours are allowed.
+cast, from which y can come; where there is none, y is not of this schedule. Late that value is
+t̂ = v̂·g + b, early it is v̂ = (x − m̂)·r̂. ValueRanges are closed, so that of a tie both neighbours are
+allowed. Each cast is undone on its own: of the values of its format in an interval, the least and
+the largest have the ends of what is cast to any of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,13 +20,14 @@ from precision_lab.table import Table
 from precision_lab.validation.soundness.allowance import UNIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from precision_lab.arithmetic import Floats, Mask
     from precision_lab.kernels.running import Claim
     from precision_lab.numbers import Format
+
+SINGLE = 24
+"""float32's precision."""
 
 SLACK = 2.0**-50
 """Of the quotients here, relative: they are formed in float64."""
@@ -133,49 +136,76 @@ class RoundingSchedule:
         ``late``, ``early`` …
     early
         Whether the normalised value is cast before the gain is multiplied.
-    source
-        From the cast, y, gain, bias and η: the intervals before the first cast.
     biased
-        Whether it says how a bias is added; schedules that do are one where there is none.
+        Whether the product is cast before a bias is added: where there is none, it is the same
+        schedule as that without.
+    first
+        The format of the cast before the gain; None for that of all casts but the last.
+    through
+        The format of all casts but the last; None for the output's, which then is cast to once.
     """
 
-    name: str
-    description: str
+    name: str = field(compare=False)
+    description: str = field(compare=False)
     early: bool
-    source: Callable[[Cast, Floats, Floats, Floats | None, float], ValueRange]
     biased: bool = False
+    first: Format | None = None
+    through: Format | None = None
 
+    @property
+    def without_bias(self) -> RoundingSchedule:
+        """What it is where no bias is added."""
+        return dataclasses.replace(self, biased=False)
 
-def _late(cast: Cast, y: Floats, _gain: Floats, _bias: Floats | None, _tiny: float) -> ValueRange:
-    return cast.of(y)
+    def source(
+        self, cast: Cast, y: Floats, gain: Floats, bias: Floats | None, tiny: float
+    ) -> ValueRange:
+        """The intervals before the first cast: from the last cast, y, gain, bias and η."""
+        total, middle = cast.of(y), self._middle(cast)
+        if self.through:
+            total = _ends(middle, middle.values_in(total))
+        if not self.early:
+            return total
+        if bias is not None:
+            total = total.widened(UNIT, tiny).less(bias)
+            if self.biased:
+                total = _ends(middle, middle.values_in(total))
+        # The product, and a gain of 1 + g, are computed in float32 or wider.
+        product = total.widened(2 * UNIT + SLACK, tiny)
+        first = self._first(cast)
+        return _ends(first, first.values_in(product.over(gain).widened(SLACK)))
 
+    def last(self, cast: Cast, values: Floats) -> Floats:
+        """What the casts after the gain make of values."""
+        if self.through:
+            values = self.through.round(values)
+        return cast.format.round(values, overflow=cast.overflow)
 
-def _early_fused(
-    cast: Cast, y: Floats, gain: Floats, bias: Floats | None, tiny: float
-) -> ValueRange:
-    total = cast.of(y)
-    if bias is not None:
-        total = total.widened(UNIT, tiny).less(bias)
-    return _before_gain(cast, total, gain, tiny)
+    def expected(
+        self, cast: Cast, near: Floats, reach: Floats, gain: Floats, bias: Floats | None
+    ) -> ValueRange:
+        """The least and the largest output of values within `reach` of `near` before any cast."""
+        if not self.early:
+            return ValueRange(self.last(cast, near - reach), self.last(cast, near + reach))
+        first, middle, sides, ends = self._first(cast), self._middle(cast), (-2, 2), []
+        for value in (near - reach, near + reach):
+            n = first.format.round(value, overflow=first.overflow)
+            for side in sides:
+                total = n * gain * (1 + side * UNIT)
+                if bias is None:
+                    ends.append(self.last(cast, total))
+                    continue
+                if self.biased:
+                    total = middle.format.round(total, overflow=middle.overflow)
+                # A rounding of its own, to either side.
+                ends += [self.last(cast, (total + bias) * (1 + way * UNIT)) for way in sides]
+        return ValueRange(np.minimum.reduce(ends), np.maximum.reduce(ends))
 
+    def _middle(self, cast: Cast) -> Cast:
+        return Cast(self.through) if self.through else cast
 
-def _early_separate(
-    cast: Cast, y: Floats, gain: Floats, bias: Floats | None, tiny: float
-) -> ValueRange:
-    total = cast.of(y)
-    if bias is not None:
-        product = cast.values_in(total.widened(UNIT, tiny).less(bias))
-        total = _ends(cast, product)
-    return _before_gain(cast, total, gain, tiny)
-
-
-def _before_gain(cast: Cast, product: ValueRange, gain: Floats, tiny: float) -> ValueRange:
-    """From intervals of n·g to those of v̂, n being v̂ cast.
-
-    The product, and a gain of 1 + g, are computed in float32 or wider.
-    """
-    computed = product.widened(2 * UNIT + SLACK, tiny)
-    return _ends(cast, cast.values_in(computed.over(gain).widened(SLACK)))
+    def _first(self, cast: Cast) -> Cast:
+        return Cast(self.first) if self.first else self._middle(cast)
 
 
 def _ends(cast: Cast, values: ValueRange) -> ValueRange:
@@ -188,14 +218,39 @@ def _ends(cast: Cast, values: ValueRange) -> ValueRange:
 schedules: Table[RoundingSchedule] = Table(
     "schedule",
     [
-        RoundingSchedule("late", "one cast, after gain and bias", early=False, source=_late),
-        RoundingSchedule(
-            "early", "cast before the gain, product and sum cast once", early=True,
-            source=_early_fused,
-        ),
+        RoundingSchedule("late", "one cast, after gain and bias", early=False),
+        RoundingSchedule("early", "cast before the gain, product and sum cast once", early=True),
         RoundingSchedule(
             "early-separate", "cast before the gain, product and sum each cast", early=True,
-            source=_early_separate, biased=True,
+            biased=True,
         ),
     ],
 )  # fmt: skip
+
+
+def schedules_of(format: Format, output: Format) -> list[RoundingSchedule]:
+    """The schedules of a kernel by its formats of x and y, the narrowest first.
+
+    Where y is float32, no early cast to it can be told. Where x is narrower than float32 and y of
+    another format, the normalised value may be cast to x's before the gain; and where y is no finer
+    than x, all of the norm may be in x's format, and then be cast to y's.
+    """
+    rows = list(schedules.values()) if output.precision < SINGLE else [schedules["late"]]
+    if output == format or format.precision >= SINGLE:
+        return rows
+    name = format.name
+    rows.append(
+        RoundingSchedule(
+            f"early-in-{name}", f"cast to {name} before the gain, product and sum cast once",
+            early=True, first=format,
+        )
+    )  # fmt: skip
+    if output.precision <= format.precision:
+        rows += [
+            dataclasses.replace(
+                row, name=f"{row.name}-through-{name}", through=format,
+                description=f"{row.description}, in {name}, and then to the output format",
+            )
+            for row in schedules.values()
+        ]  # fmt: skip
+    return rows

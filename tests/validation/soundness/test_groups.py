@@ -12,7 +12,7 @@ from precision_lab.plan.emulation import Emulation
 from precision_lab.plan.table import plans
 from precision_lab.validation.soundness.exact_values import Exact
 from precision_lab.validation.soundness.judge import Judgement, hypotheses
-from precision_lab.validation.soundness.rounding_schedules import Cast
+from precision_lab.validation.soundness.rounding_schedules import Cast, schedules
 
 BF16 = ml_dtypes.bfloat16
 
@@ -41,7 +41,9 @@ def explaining(inputs, y, overflow="ieee"):
     centred = inputs.norm.centred
     return [
         one.name
-        for one in hypotheses(centred=centred, bias=inputs.bias is not None, casts=True)
+        for one in hypotheses(
+            centred=centred, bias=inputs.bias is not None, rows=schedules.values()
+        )
         if not one.flushes and not judged.unexplained(one).any() and not judged.disagree(one).any()
     ]
 

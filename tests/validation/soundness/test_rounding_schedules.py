@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from precision_lab.numbers.table import formats
 from precision_lab.validation.soundness.allowance import GRADUAL, UNIT
-from precision_lab.validation.soundness.rounding_schedules import Cast, ValueRange, schedules
+from precision_lab.validation.soundness.rounding_schedules import (
+    Cast,
+    ValueRange,
+    schedules,
+    schedules_of,
+)
 
 FORMATS = ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz")
 CASTS = [(name, policy) for name in FORMATS for policy in ("ieee", "saturate")]
@@ -66,33 +71,86 @@ narrow = formats["float8_e4m3fn"]
 small = st.sampled_from(narrow.values().tolist())
 
 
-def forward(schedule, n_from, gain, bias, cast):
-    """Every output that v̂ can give by a schedule: the products of one float32 rounding each way."""
+def forward(schedule, value, gain, bias, cast):
+    """The output that v̂ gives by a schedule: each cast written out, products in float32."""
     f32 = formats["float32"]
-    if schedule.name == "late":
-        return {float(cast.format.round(n_from * gain + bias, overflow=cast.overflow))}
-    n = float(cast.format.round(n_from, overflow=cast.overflow))
-    product = float(f32.round(n * gain))
-    if schedule.name == "early-separate":
-        product = float(cast.format.round(product, overflow=cast.overflow))
-    total = float(f32.round(product + bias))
-    return {float(cast.format.round(total, overflow=cast.overflow))}
+    last = lambda total: float(cast.format.round(total, overflow=cast.overflow))  # noqa: E731
+    middle = (lambda total: float(schedule.through.round(total))) if schedule.through else last
+    if not schedule.early:
+        total = value * gain + bias
+    else:
+        first = schedule.first
+        n = float(first.round(value)) if first else middle(value)
+        product = float(f32.round(n * gain))
+        total = float(f32.round((middle(product) if schedule.biased else product) + bias))
+    return last(middle(total))
 
 
-@pytest.mark.parametrize("schedule", schedules.values(), ids=lambda row: row.name)
+PAIRS = [("bfloat16", "float8_e4m3fn"), ("float16", "float8_e5m2"), ("bfloat16", "float32"),
+         ("float16", "bfloat16")]  # fmt: skip
+EVERY = [
+    (schedule, output)
+    for format, output in PAIRS
+    for schedule in schedules_of(formats[format], formats[output])
+]
+
+
+@pytest.mark.parametrize("row", EVERY, ids=lambda row: f"{row[0].name}-{row[1]}")
 @given(
     v=st.floats(-30, 30), gain=small.filter(bool), bias=small, policy=st.sampled_from(["saturate"])
 )
-def test_going_forward_and_backward_agree(schedule, v, gain, bias, policy):
+def test_going_forward_and_backward_agree(row, v, gain, bias, policy):
     """An output's source holds the value that it came from, whatever gain and bias."""
-    cast = Cast(narrow, policy)
-    for y in forward(schedule, v, gain, bias, cast):
-        source = schedule.source(
-            cast, np.array([[y]]), np.array([[gain]]), np.array([[bias]]), GRADUAL
-        )
-        near = v * gain + bias if schedule.name == "late" else v
-        slack = 0.0 if schedule.early else 4 * UNIT * (abs(v * gain) + abs(bias))
-        assert source.meets(np.array([[near]]), np.array([[slack]])).all()
+    schedule, output = row
+    cast = Cast(formats[output], policy)
+    y = forward(schedule, v, gain, bias, cast)
+    near, slack = np.array([[v]]), np.array([[0.0]])
+    if not schedule.early:
+        near, slack = near * gain + bias, slack + 4 * UNIT * (abs(v * gain) + abs(bias))
+    arrays = [np.array([[one]]) for one in (y, gain, bias)]
+    assert schedule.source(cast, *arrays, GRADUAL).meets(near, slack).all()
+    low, high = schedule.expected(cast, near, slack, *arrays[1:])
+    assert low <= y <= high
+
+
+def test_schedules_of_formats():
+    """Which there are: an inner format is x's alone, and only where it is no coarser than y's."""
+
+    def names(format, output):
+        return [row.name for row in schedules_of(formats[format], formats[output])]
+
+    own = ["late", "early", "early-separate"]
+    assert own == names("bfloat16", "bfloat16") == names("float32", "bfloat16")
+    assert ["late"] == names("float32", "float32")
+    assert ["late", "early-in-bfloat16"] == names("bfloat16", "float32")
+    assert [*own, "early-in-bfloat16"] == names("bfloat16", "float16")
+    through = [f"{name}-through-float16" for name in own]
+    assert [*own, "early-in-float16", *through] == names("float16", "float8_e4m3fn")
+
+
+@pytest.mark.parametrize("output", ["float8_e4m3fn", "float8_e5m2"])
+def test_a_second_cast_shows_at_ties_alone(output):
+    """Through bfloat16 a value just above a tie of fp8 is the tie, and goes down: else it does not.
+
+    Of all values, those that one cast explains and two do not are beside ties: both refuse.
+    """
+    once, *_, twice = (
+        row
+        for row in schedules_of(formats["bfloat16"], formats[output])
+        if row.name in ("late", "late-through-bfloat16")
+    )
+    cast, one = Cast(formats[output]), np.ones((1, 1))
+    step = 2.0 ** -formats[output].precision
+    above = 1 + step + 2.0**-12
+    for y, explained in ((1.0, [False, True]), (1 + 2 * step, [True, True])):
+        found = [
+            bool(row.source(cast, np.array([[y]]), one, None, GRADUAL).meets(above, 0.0)[0, 0])
+            for row in (once, twice)
+        ]
+        assert explained == found
+    for row in (once, twice):
+        source = row.source(cast, np.array([[1.0]]), one, None, GRADUAL)
+        assert not source.meets(np.array([[1 + step + 2.0**-7]]), np.array([[0.0]])).any()
 
 
 def test_sources_can_refuse():
