@@ -24,7 +24,6 @@ from precision_lab.kernels.kernel import (
     check_callable,
     check_choice,
 )
-from precision_lab.kernels.layouts import in_any_layout
 from precision_lab.kernels.onnx import kernels as onnx_kernels
 from precision_lab.kernels.torch import modules as torch_modules
 from precision_lab.kernels.torch import tensors as bridge
@@ -155,7 +154,6 @@ def _function_fields(
     elif framework != adapted.framework:
         version = bridge.version(device)
     part = f"#{module}" if module else ""
-    is_torch = adapted.framework == "torch"
     return {
         "name": fields["name"] + part + (" on cuda" if device == "cuda" else ""),
         "source": source + part,
@@ -168,7 +166,7 @@ def _function_fields(
         "weight_offset": float(offset),
         "declared": adapted.declared,
         "parameters": adapted.parameters,
-        "function": in_any_layout(adapted.function) if is_torch else adapted.function,
+        "function": adapted.function,
     }
 
 

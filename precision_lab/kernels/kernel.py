@@ -19,7 +19,7 @@ from precision_lab.kernels import jax_arrays
 from precision_lab.kernels.declared import NOTHING, Declared
 from precision_lab.kernels.foreign_arrays import as_array, is_array
 from precision_lab.kernels.kept_answers import KeptAnswers
-from precision_lab.kernels.layouts import LayoutError, in_any_layout
+from precision_lab.kernels.layouts import in_any_layout
 from precision_lab.kernels.runner import attempt, run
 from precision_lab.kernels.torch import tensors as bridge
 from precision_lab.numbers import format_of
@@ -133,7 +133,7 @@ class Kernel:
     def run(self, inputs: Inputs, claim: Claim) -> Outcome:
         """Call it once, and note what it did beside computing: none of it is an error."""
         before = self._answers.before(inputs.x.shape)
-        outcome = run(self._in_layouts, self._completed(inputs, claim), claim)
+        outcome = run(self._apply_in_layouts, self._completed(inputs, claim), claim)
         if any(answer.changed for answer in before):
             found = ("overwritten", "it overwrites an array that it returned from a call before")
             outcome = dataclasses.replace(outcome, findings=(*outcome.findings, found))
@@ -152,26 +152,32 @@ class Kernel:
 
     @cached_property
     def _in_layouts(self) -> Callable[..., Any]:
-        """A function of NumPy's arrays is called with views of them, too; torch's already is."""
-        function = self.apply_to_arrays
-        return in_any_layout(function) if self.framework == "numpy" else function
+        """A function of NumPy's arrays or torch's is called with views of them, too."""
+        viewed = self.framework in ("numpy", "torch")
+        return in_any_layout(self.function) if viewed else self.function
 
     @cached_property
     def _answers(self) -> KeptAnswers:
         """What it returned of late."""
         return KeptAnswers()
 
-    def _apply(self, *arguments: Any) -> Any:
-        """What the function gives for arrays, in its own framework; what it raises is raised."""
+    def _apply(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """What a function gives for arrays, in its own framework; what it raises is raised."""
         with import_folder(self.where.rpartition(":")[0]) if self.where else nullcontext():
             if self.framework in BRIDGES:
                 *arrays, eps = arguments
-                return BRIDGES[self.framework].call(self.function, arrays, eps, self.device)
-            return self.function(*arguments)
+                return BRIDGES[self.framework].call(function, arrays, eps, self.device)
+            return function(*arguments)
+
+    def _apply_in_layouts(self, *arguments: Any) -> Any:
+        """What it gives, in other layouts, too; an array of any library is seen as NumPy's."""
+        return self._seen(self._apply(self._in_layouts, arguments))
 
     def apply_to_arrays(self, *arguments: Any) -> Any:
-        """The same, an array of any library seen as one of NumPy."""
-        value = self._apply(*arguments)
+        """What it gives; an array of any library is seen as one of NumPy."""
+        return self._seen(self._apply(self.function, arguments))
+
+    def _seen(self, value: Any) -> Any:
         y = value["y"] if isinstance(value, Mapping) and "y" in value else value
         if not is_array(y):
             return value
@@ -208,13 +214,12 @@ class Kernel:
             array of a format in the shape of x.
         """
         doing = f"the kernel {self.name} ({self.source})"
-        tried = attempt(self._apply, x, weight, bias, float(eps), printed=sys.stderr)
+        arguments = (x, weight, bias, float(eps))
+        tried = attempt(self._apply, self.function, arguments, printed=sys.stderr)
         try:
             with guard_call(doing):
                 value = tried.result()
         except RefusedError as error:
-            if isinstance(error.__cause__, LayoutError):
-                raise LayoutError(f"{doing}: {error.__cause__}") from error
             raise InputError(f"{doing} raised {error}{_hint(self.function, error)}") from error
         # The cases after this one are not to suffer for it.
         refuse_changes(doing, tried.changes)

@@ -9,14 +9,14 @@ import sys
 import traceback
 import warnings
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from precision_lab.kernels.foreign_arrays import is_array
-from precision_lab.kernels.layouts import LayoutError
+from precision_lab.kernels.layouts import AnotherAnswer
 from precision_lab.numbers import formats
 from precision_lab.processes import restore_arithmetic
 
@@ -108,12 +108,17 @@ class Outcome:
         The name of the error that it raised, or "", and the error's own words.
     findings
         What was wrong beside the numbers: a kind and a sentence each.
+    layout, other
+        Another layout of the arguments in memory in which it gave other bits, "" where none did,
+        and those: wrong only where they are no right answer.
     """
 
     bits: NDArray[Any] | None = None
     raised: str = ""
     message: str = ""
     findings: tuple[tuple[str, str], ...] = ()
+    layout: str = ""
+    other: NDArray[Any] | None = None
 
     @cached_property
     def y(self) -> NDArray[np.float64] | None:
@@ -144,9 +149,11 @@ def run(function: Callable[..., Any], inputs: Inputs, claim: Claim) -> Outcome:
     findings: list[tuple[str, str]] = list(tried.streams)
     findings += [change for change in tried.changes if change.kind == "error-state"]
     processor = [change for change in tried.changes if change.kind != "error-state"]
-    if isinstance(tried.error, LayoutError):
-        findings.append(("layout", f"it ignores how its arguments lie in memory: {tried.error}"))
-        tried.value, tried.error = tried.error.y, None
+    elsewhere = tried.error if isinstance(tried.error, AnotherAnswer) else None
+    if elsewhere is not None:
+        tried.value, tried.error = elsewhere.y, None
+        if elsewhere.other is None:
+            findings.append(layout_finding(elsewhere.layout))
     if (error := tried.error) is not None:
         if not isinstance(error, Exception | SystemExit):
             raise error
@@ -156,7 +163,10 @@ def run(function: Callable[..., Any], inputs: Inputs, claim: Claim) -> Outcome:
     for name, array, bytes_ in zip(("x", "weight", "bias"), arguments, before, strict=True):
         if array is not None and array.tobytes() != bytes_:
             findings.append(("modified", f"it modified its argument {name}"))
-    return _outcome(tried.value, inputs, claim, [*findings, *processor])
+    outcome = _outcome(tried.value, inputs, claim, [*findings, *processor])
+    if elsewhere is None or elsewhere.other is None or outcome.bits is None:
+        return outcome
+    return replace(outcome, layout=elsewhere.layout, other=elsewhere.other)
 
 
 def _streams(printed: TextIO | None, errors: TextIO | None) -> list[tuple[str, str]]:
@@ -181,6 +191,11 @@ def _closed(stream: TextIO) -> bool:
 def _open_stderr() -> TextIO:
     """A text file of the second descriptor."""
     return open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def layout_finding(layout: str) -> tuple[str, str]:
+    """What is said of a kernel whose answer is wrong in another layout."""
+    return "layout", f"it ignores how its arguments lie in memory: {layout}"
 
 
 def printed_finding(text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from precision_lab.kernels.running import layout_finding
 from precision_lab.validation.failures import Failure, Wrong, value_text
 from precision_lab.validation.measuring import signed_errors
 from precision_lab.validation.probe_table import probes
@@ -76,6 +77,9 @@ class Session:
     def _make(self, call: Call) -> None:
         """The next call."""
         number, outcome = len(self.outcomes), self.execute(call.inputs)
+        if outcome.other is not None and self.standard.is_wrong(call.inputs, outcome.other):
+            finding = layout_finding(outcome.layout)
+            outcome = replace(outcome, findings=(*outcome.findings, finding))
         self.outcomes.append(outcome)
         if outcome.y is None:
             return

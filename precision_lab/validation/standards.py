@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from precision_lab.validation.elimination import Elimination, Rejection, explain
 from precision_lab.validation.soundness import Exact, Judgement, ValueRange, last_cast
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from precision_lab.arithmetic import Floats, Mask
     from precision_lab.kernels.running import Claim
     from precision_lab.norm import Inputs
@@ -43,6 +45,10 @@ class Sound(Elimination):
         if any(explains(judged, one) for one in self.alive):
             return None
         return rejections(judged, self.alive, y.shape[1])[0]
+
+    def is_wrong(self, inputs: Inputs, y: NDArray[Any]) -> bool:
+        """Whether another answer to a call, in bits, is explained by no hypothesis that is left."""
+        return self.rejected(inputs, _widened(y)) is not None
 
     def rejected_alone(self, inputs: Inputs, y: Floats) -> Rejection | None:
         """Outputs that no hypothesis explains, whatever other calls showed."""
@@ -95,6 +101,11 @@ class OnePlan:
         """Outputs that are not the plan's, uncounted."""
         return self._rejection(inputs, y, ~self._equal(inputs, y))
 
+    def is_wrong(self, inputs: Inputs, y: NDArray[Any]) -> bool:
+        """Whether another answer to a call, in bits, is not within the plan's bound."""
+        bound = dataclasses.replace(self, bits=False)
+        return bound.rejected(inputs, _widened(y)) is not None
+
     def _equal(self, inputs: Inputs, y: Floats) -> Mask:
         expected = self._emulated(inputs)
         return np.asarray((expected == y) | (np.isnan(expected) & np.isnan(y)))
@@ -132,6 +143,11 @@ class OnePlan:
             )  # fmt: skip
             reach = np.where(np.isnan(reach), np.inf, reach)
             return ValueRange(exact[0] - reach, exact[0] + reach)
+
+
+def _widened(y: NDArray[Any]) -> Floats:
+    with np.errstate(all="ignore"):
+        return y.astype(np.float64)
 
 
 def standard(claim: Claim, plan: Plan | str | None, *, bits: bool | None) -> Sound | OnePlan:

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from precision_lab.kernels.finding import find_kernel
+from precision_lab.plan.emulation import emulate
+from precision_lab.plan.table import plans
 from precision_lab.validation.examination import validate
 
 F32 = np.float32
@@ -85,6 +87,49 @@ def test_sound_kernels_give_the_same_in_any_layout(format):
         return torch.nn.functional.rms_norm(x.float(), x.shape[-1:], weight, eps).to(x.dtype)
 
     assert validate(find_kernel(norm, framework="torch"), format=format, **FEW).passed
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_another_order_of_summation_in_another_layout_is_sound(isolate, tmp_path):
+    """A mean by a product with a vector of 1/n has other bits for views, each as right."""
+    pytest.importorskip("torch")
+    file = tmp_path / "kernels.py"
+    file.write_text(
+        "import torch\n"
+        "def norm(x, weight, bias, eps, spoil=0):\n"
+        "    d, n = x.float(), x.shape[-1]\n"
+        "    share = torch.full((n, 1), 1 / n)\n"
+        "    # As kernels for rows that lie apart may do, a part at a time.\n"
+        "    one_piece = x.is_contiguous()\n"
+        "    m = d @ share if one_piece else sum(d[:, i:i+1] * share[i] for i in range(n))\n"
+        "    d = d - m\n"
+        "    v = d.square().mean(-1, keepdim=True)\n"
+        "    y = d * torch.rsqrt(v + eps) * (1 if one_piece else 1 + spoil)\n"
+        "    y = y if weight is None else y * weight.float()\n"
+        "    return (y if bias is None else y + bias.float()).to(x.dtype)\n"
+        "def spoilt(x, weight, bias, eps):\n"
+        "    return norm(x, weight, bias, eps, 1e-3)\n"
+    )
+    options = {**FEW, "format": "float32", "norm": "layer", "framework": "torch"}
+    options |= {"isolate": isolate, "hidden": [7, 48, 64]}
+    verdict = validate(f"{file}:norm", **options)
+    assert verdict.passed, str(verdict)
+    assert kinds(validate(f"{file}:spoilt", **options)) == {"layout"}
+
+
+def test_another_layout_is_held_to_the_bound_of_a_plan():
+    """Where one plan is the standard, its bits are asked of arrays in one piece alone."""
+    asked, other = plans["late"], plans["late"].replace(inverse="divide")
+
+    def divides_in_views(x, weight, bias, eps):
+        plan = asked if x.flags.c_contiguous else other
+        return emulate(x, weight, bias, eps=eps, plan=plan)
+
+    options = {**FEW, "format": "float32", "plan": asked, "bits": True}
+    assert validate(divides_in_views, **options).passed
+    assert not validate(
+        lambda *given: emulate(*given[:3], eps=given[3], plan=other), **options
+    ).passed
 
 
 def test_a_kernel_of_chance_is_not_taken_for_one_that_ignores_strides():

@@ -6,7 +6,7 @@ It must not know whether its outputs are right.
 
 from __future__ import annotations
 
-from precision_lab.kernels.runner import Outcome, run
+from precision_lab.kernels.runner import Outcome, layout_finding, run
 from precision_lab.kernels.running.claim import DEFAULT_EPS, Claim
 from precision_lab.kernels.running.isolated_kernel import TIME_LIMIT
 from precision_lab.kernels.running.remote_finder import RemoteFinder
@@ -19,6 +19,7 @@ __all__ = [
     "Outcome",
     "RemoteFinder",
     "Runnable",
+    "layout_finding",
     "open_kernel",
     "run",
 ]

@@ -110,7 +110,10 @@ class IsolatedKernel:
         if strays := process.take_strays():
             sentence = f"{strays} more answers than calls came, as from a copy of its process"
             findings.append(("stray", sentence))
-        return Outcome(outputs.get("y"), words["raised"], words["message"], tuple(findings))
+        return Outcome(
+            outputs.get("y"), words["raised"], words["message"], tuple(findings),
+            words["layout"], outputs.get("other"),
+        )  # fmt: skip
 
     def _reason_to_stop(self, size: int) -> str:
         """Why it is not called again, or "" where it is."""

@@ -63,9 +63,11 @@ def serve(questions: Iterator[Frame]) -> Iterator[Frame]:
         except Exception as error:  # noqa: BLE001 - the kernel may have changed any module
             sentence = f"it broke what the process that calls it needs ({describe_error(error)})"
             outcome = Outcome(findings=(("broken", sentence),))
+        names = ("raised", "message", "findings", "layout")
+        answers = {"y": outcome.bits, "other": outcome.other}
         yield (
-            {"raised": outcome.raised, "message": outcome.message, "findings": outcome.findings},
-            {} if outcome.bits is None else {"y": outcome.bits},
+            {name: getattr(outcome, name) for name in names},
+            {name: array for name, array in answers.items() if array is not None},
         )
 
 
