@@ -12,9 +12,10 @@ import numpy as np
 
 from precision_lab.exceptions import InputError
 from precision_lab.inputs import make_bias, make_gain
+from precision_lab.kernels.running import DEFAULT_EPS
 from precision_lab.norm import Inputs, check
 from precision_lab.validation.hidden_sizes import WIDTHS, every_size
-from precision_lab.validation.probe_table import Probe, ProbeRequest, probes
+from precision_lab.validation.probe_table import LARGEST_CALL, Probe, ProbeRequest, probes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -92,6 +93,11 @@ def default_calls(
     for probe in picked:
         if fits(probe, claim):
             calls += _of_probe(probe, claim, sizes, counts)
+    if not calls and counts:
+        raise InputError(
+            f"rows {max(counts)} are too many for the sizes of these probes, whose calls have at"
+            f" most {LARGEST_CALL} elements: give hidden, too"
+        )
     return sorted(calls, key=lambda call: call.inputs.x.size)
 
 
@@ -120,13 +126,18 @@ def _of_probe(
         yield from _everywhere(probe, claim, sizes, counts)
         return
     for turn, size in enumerate(probe.hidden if sizes is None else sizes):
-        for count in (probe.rows,) if counts is None else counts:
+        for count in _counts(probe, size, sizes, counts):
             gains = probe.gains if probe.each else (probe.gains[turn % len(probe.gains)],)
             for part, gain in enumerate(gains):
                 step = place + turn + part
                 every = claim.eps if near else (claim.eps[step % len(claim.eps)],)
+                if probe.eps and claim.eps == DEFAULT_EPS:
+                    every = probe.eps
                 for eps in every:
-                    yield _call(probe, claim, size, count, gain=gain, eps=eps, biased=step % 3 != 0)
+                    yield _call(
+                        probe, claim, size, count, gain=gain, eps=eps, biased=step % 3 != 0,
+                        exactly=counts is not None,
+                    )  # fmt: skip
 
 
 def _everywhere(
@@ -138,20 +149,32 @@ def _everywhere(
         for step in every:
             eps = claim.eps[step % len(claim.eps)]
             gain = probe.gains[(turn + step) % len(probe.gains)]
-            for count in (probe.rows,) if counts is None else counts:
+            for count in _counts(probe, size, sizes, counts):
                 yield _call(
                     probe, claim, size, count, gain=gain, eps=eps, biased=(turn + step) % 4 != 0,
-                    turn=step,
+                    turn=step, exactly=counts is not None,
                 )  # fmt: skip
+
+
+def _counts(
+    probe: Probe, size: int, sizes: list[int] | None, counts: list[int] | None
+) -> list[int]:
+    """How many rows: the probe's own, or those asked for, at sizes that were asked for or fit."""
+    if counts is None:
+        return [probe.rows]
+    return [count for count in counts if sizes is not None or size * count <= LARGEST_CALL]
 
 
 def _call(
     probe: Probe, claim: Claim, size: int, count: int, *,
-    gain: str, eps: float, biased: bool, turn: int = 0,
+    gain: str, eps: float, biased: bool, turn: int = 0, exactly: bool = False,
 ) -> Call:  # fmt: skip
     place = list(probes).index(probe.name) if probe.name in probes else len(probes)
     seed = claim.seed * 1_000_003 + place * 100_003 + size + turn * 10_007
     x = _stored_rows(probe, ProbeRequest(count, size, claim.format, eps, seed, claim.norm.centred))
+    if exactly and len(x) not in (0, count):
+        # As many rows as are asked for, of a probe that has its own number of them.
+        x = np.ascontiguousarray(x[np.arange(turn, turn + count) % len(x)])
     return Call(probe.name, with_parameters(claim, x, gain, eps, seed, biased=biased), gain)
 
 

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 from precision_lab.inputs import Draws
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 GAPS = 35
 """A stream of draws that no probe uses."""
@@ -29,15 +33,43 @@ GAP = 8
 """Sizes farther apart than this have a gap between them."""
 
 
+RESIDUES = (64, 4, 1, 32, 8, 16)
+"""Of the sizes in each octave one is an odd multiple of each: rows end in the middle of whatever
+vector, warp or block a kernel takes at a time."""
+
+
 def every_size(seed: int) -> list[int]:
     """Rows of every size that users run: up to 8192 there is one in each gap, and one past `FAR`.
 
     Widths of models, powers of two and their neighbours, and in each gap between two of these a
-    size drawn from the seed.
+    size drawn from the seed; from 256 on with a residue of its own, and in each octave all of them.
     """
     powers = {2**k + side for k in range(2, 14) for side in (-1, 0, 1)}
     known = sorted({1, 2, *powers, *WIDTHS})
-    gaps = [(a, b) for a, b in itertools.pairwise(known) if b - a > GAP] + [(FAR, FAR + 4096)]
-    shares = Draws(seed).uniform(GAPS, len(gaps))
-    drawn = [a + 1 + int(share * (b - a - 1)) for (a, b), share in zip(gaps, shares, strict=True)]
+    gaps = [(a, b) for a, b in itertools.pairwise(known) if b - a > GAP]
+    wanted = [(a, b, RESIDUES[turn % len(RESIDUES)]) for a, b, turn in _turns(gaps)]
+    for octave in (2**k for k in range(8, 13)):
+        inside = [(a, b, r) for a, b, r in wanted if octave <= a < 2 * octave]
+        widest = max(inside, key=lambda gap: gap[1] - gap[0])
+        found = {r for *_, r in inside}
+        wanted += [(widest[0], widest[1], r) for r in RESIDUES if r not in found]
+    wanted.append((FAR, FAR + 4096, 0))
+    shares = Draws(seed).uniform(GAPS, len(wanted))
+    drawn = [_between(*gap, float(share)) for gap, share in zip(wanted, shares, strict=True)]
     return sorted({*known, *drawn, LONG})
+
+
+def _turns(gaps: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Gaps, each with its number among those of its octave."""
+    for _, some in itertools.groupby(gaps, key=lambda gap: gap[0].bit_length()):
+        for turn, (a, b) in enumerate(some):
+            yield a, b, turn
+
+
+def _between(a: int, b: int, residue: int, share: float) -> int:
+    """A size between two, an odd multiple of the residue where there is one."""
+    fitting = range(a + 1, b)
+    if residue and a >= 256:
+        first = a + 1 + (residue - a - 1) % (2 * residue)
+        fitting = range(first, b, 2 * residue) or fitting
+    return fitting[int(share * len(fitting))]

@@ -111,6 +111,8 @@ class Probe:
         Whether its rows are among those of every kind.
     centred
         For norms that subtract a mean only.
+    eps
+        The values that it is tried with where none are asked for; () for the usual ones.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Probe:
     everywhere: bool = False
     mixes: bool = True
     centred: bool = False
+    eps: tuple[float, ...] = ()
 
 
 def _kinds(request: ProbeRequest) -> Floats:
@@ -309,6 +312,11 @@ probes: Table[Probe] = Table(
             )
             for ratio in (0.01, 0.1, 1.0, 10.0)
         ),
+        Probe(
+            "large-eps", "an eps that is held below another, rounded, or not the one that is given",
+            lambda a: a.family("near-zero", ratio=1.0), hidden=(3, 64, 769),
+            gains=("random", "none"), mixes=False, eps=(1e-3, 0.1),
+        ),
         Probe("large", "squares or sums that overflow in a narrow format", _large),
         Probe(
             "near-largest", "squares, sums or outputs that overflow",
@@ -348,9 +356,11 @@ probes: Table[Probe] = Table(
         *(
             Probe(
                 f"rows-{rows}", "another path for few or many rows, or for none",
-                lambda a: a.family("normal"), hidden=(64,), rows=rows, mixes=False,
+                lambda a: a.family("normal"), hidden=(hidden,), rows=rows, mixes=False,
             )
-            for rows in (0, 1, 3, 40, 257)
+            for rows, hidden in (
+                (0, 64), (1, 64), (3, 64), (40, 64), (257, 64), (2049, 16), (4097, 8), (65537, 2),
+            )
         ),
         Probe(
             "overflow", "outputs past the format's largest value, held there or at another's",

@@ -6,11 +6,14 @@ import itertools
 import numpy as np
 import pytest
 
+from precision_lab.exceptions import InputError
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.norm.arguments import check
 from precision_lab.norm.norm import norms
 from precision_lab.numbers.table import formats
+from precision_lab.plan.emulation import emulate
 from precision_lab.validation.calls import default_calls
+from precision_lab.validation.examination import validate
 from precision_lab.validation.hidden_sizes import EVERY, FAR, LONG, WIDTHS, every_size
 from precision_lab.validation.probe_table import BLOCK, COVERED, ProbeRequest, probes
 from precision_lab.validation.soundness.exact_values import Exact
@@ -163,3 +166,39 @@ def test_sizes_may_be_chosen():
     assert {call.probe for call in calls} == {"normal", "nan"}
     none = default_calls(claim(format="float8_e4m3fn"), chosen=["infinity"])
     assert none == []
+
+
+@pytest.mark.parametrize("seed", [1, 2, 99])
+def test_sizes_of_each_octave_end_anywhere_in_a_vector(seed):
+    """From 256 to 8192: in each octave an odd multiple of 1, 4, 8, 16, 32 and 64."""
+    sizes = every_size(seed)
+    assert sorted(set(sizes)) == sizes
+    for octave in (256, 512, 1024, 2048, 4096):
+        # Neighbours of powers of two apart, of which every octave has two.
+        inside = [n for n in sizes if octave + 1 < n < 2 * octave - 1]
+        for residue in (1, 4, 8, 16, 32, 64):
+            assert [n for n in inside if n % (2 * residue) == residue], (octave, residue)
+
+
+@pytest.mark.parametrize("threshold", [1e-3, 0.1])
+def test_an_eps_that_is_held_below_another_is_caught(threshold):
+    """Values of eps that few models have are tried; not where others are asked for."""
+
+    def held(x, weight, bias, eps):
+        eps = min(eps, threshold * 0.9)
+        return emulate(x, weight, bias, eps=eps, plan="late")
+
+    options = {"probes": ["normal", "large-eps"], "diagnose": False}
+    assert not validate(held, **options).passed
+    assert validate(held, eps=[1e-6, 1e-5], **options).passed
+
+
+@pytest.mark.parametrize("rows", [2, 100])
+def test_rows_that_are_asked_for_are_those_of_every_call(rows):
+    """Of probes with a number of their own, too; calls too large for so many are left out."""
+    calls = default_calls(claim(), rows=[rows])
+    assert {rows} == {call.rows for call in calls}
+    assert {call.probe for call in calls} == {call.probe for call in default_calls(claim())}
+    assert max(call.inputs.x.size for call in calls) <= 2**22
+    with pytest.raises(InputError, match="rows 9999999 are too many for the sizes"):
+        default_calls(claim(), rows=[9999999])
