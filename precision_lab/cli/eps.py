@@ -14,6 +14,7 @@ from precision_lab.exceptions import InputError
 
 if TYPE_CHECKING:
     from precision_lab.eps import EpsComparison
+    from precision_lab.models import KnownModel
 
 NUMBER = re.compile(r"[+-]?(0x)?[0-9.][0-9a-f.]*([ep][+-]?[0-9]+)?", re.IGNORECASE)
 """An eps in the place of a second model, not a name such as 1b.json."""
@@ -154,7 +155,7 @@ def show_models(*, as_json: bool) -> None:
                 {
                     **fields(row, "name norm eps hidden_size other_sizes model_type"),
                     "class_default": row.type.eps_default,
-                    **fields(row, "plan released source"),
+                    **fields(row, "plan released checked source"),
                 }
                 for row in rows
             ]
@@ -164,7 +165,7 @@ def show_models(*, as_json: bool) -> None:
         ("model", "norm", "eps", "of its class", "hidden", "plan"),
         (
             (
-                row.name, row.norm, f"{row.eps:g}{'' if row.released else ' (class)'}",
+                row.name, row.norm, _eps_text(row),
                 default_text(row.type.eps_default, row.eps),
                 row.hidden_size, row.plan,
             )
@@ -173,7 +174,15 @@ def show_models(*, as_json: bool) -> None:
     )  # fmt: skip
     click.echo("\nof its class: what transformers takes where a config names no eps; = the same.")
     click.echo("(class): a default of the config class, for nothing is known of a checkpoint.")
+    click.echo("?: not checked against the release; its config.json tells.")
     click.echo("Where each number comes from: precision-lab eps --list --json.")
+
+
+def _eps_text(row: KnownModel) -> str:
+    """The eps of a known model, marked where it is a class's or its source was not read."""
+    if not row.released:
+        return f"{row.eps:g} (class)"
+    return f"{row.eps:g}" if row.checked else f"{row.eps:g} ?"
 
 
 def default_text(default: float | None, eps: float) -> str:

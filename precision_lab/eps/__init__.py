@@ -6,7 +6,8 @@ It must not know how its answers are shown.
 
 from __future__ import annotations
 
-from precision_lab.eps.advice import EpsAdvice, recommend_eps
+from precision_lab.eps.advice import recommend_eps
+from precision_lab.eps.answer import EpsAdvice
 from precision_lab.eps.comparison import EpsComparison
 from precision_lab.eps.evidence import counted
 from precision_lab.eps.findings import HARM, NOTE, Finding, by_code

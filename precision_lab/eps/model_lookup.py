@@ -331,7 +331,8 @@ def _from_known(known: KnownModel) -> ModelNorms:
     main = ModelNorms(
         name=known.name, norm=known.norm, eps=known.eps, hidden_size=known.hidden_size,
         format="bfloat16" if known.norm == "rms" else "float32", offset=known.type.weight_offset,
-        eps_key=known.type.eps_key, **known_facts(known),
+        eps_key=known.type.eps_key, notes=(known.doubt,) if known.doubt else (),
+        **known_facts(known),
     )  # fmt: skip
     groups, _ = group_parts(known.parts, {})
     rest = [

@@ -13,7 +13,7 @@ from precision_lab.eps.findings import NOTE, Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from precision_lab.eps.advice import EpsAdvice
+    from precision_lab.eps.answer import EpsAdvice
     from precision_lab.eps.subject import Subject
 
 SEVERITY = ("keep", "change", "impossible")

@@ -11,6 +11,7 @@ import warnings
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -245,6 +246,9 @@ def _describe_error(error: BaseException) -> str:
     except Exception as another:  # noqa: BLE001 - the error is the kernel's and may do anything
         first = f"its words cannot be read, for that raises {type(another).__name__}"
     first = first if len(first) <= LONGEST else f"{first[:LONGEST]}…"
+    own = Path(__file__).parents[1]
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" (line {frames[-1].lineno} of {frames[-1].name})" if len(frames) > 1 else ""
+    theirs = [one for one in frames if own not in Path(one.filename).parents]
+    # Of a call that is refused before its first line there is none.
+    place = f" (line {theirs[-1].lineno} of {theirs[-1].name})" if theirs else ""
     return f"{first or 'no message'}{place}"

@@ -15,6 +15,7 @@ from precision_lab.table import Table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+UNCHECKED = "not checked: taken to be in the release's config.json"
 CLASS = "default of the config class in transformers 5.24.0, not a checkpoint's value"
 
 
@@ -86,6 +87,23 @@ class KnownModel:
     def released(self) -> bool:
         """Whether eps was read from what was released, not only from the config class."""
         return self.source != CLASS
+
+    @property
+    def checked(self) -> bool:
+        """Whether its source was read, and is not only taken to say so."""
+        return not self.source.startswith(UNCHECKED)
+
+    @property
+    def doubt(self) -> str:
+        """Why its eps may be another, in a sentence; "" where the release was read."""
+        if not self.released:
+            return (
+                f"eps {self.eps:g} is what its class takes, and the release may name another: its"
+                " config.json tells"
+            )
+        if not self.checked:
+            return f"eps {self.eps:g} was not checked against the release: its config.json tells"
+        return ""
 
 
 ENDINGS = re.compile(

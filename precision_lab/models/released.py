@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from precision_lab.models.known_model import CLASS, KnownModel, KnownModels
+from precision_lab.models.known_model import CLASS, UNCHECKED, KnownModel, KnownModels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,8 @@ PRESET = "mlc-llm model_preset.py (copies of released configs)"
 LITGPT = "litgpt config.py"
 BOTH = f"{PRESET}; {LITGPT}"
 GEMMA = "gemma_pytorch config.py"
-RELEASED = "config.json of the release, as remembered: not read again"
-DISTILLED = "config.json of the release, as remembered, as of the model that it was distilled into"
+RELEASED = UNCHECKED
+DISTILLED = f"{UNCHECKED}, as of the model that it was distilled into"
 GPT2 = "released configs, all with 1e-5"
 
 

@@ -44,7 +44,7 @@ def eps_html(advice: EpsAdvice, *, command: str = "") -> str:
         advice=advice,
         chart=shrink_chart(advice),
         sentences={word: [*sentences(advice.findings, word)] for word in (HARM, NOTE)},
-        tables=[*cures, layer_table(advice.layers)],
+        tables=[*cures, *part_tables(advice), layer_table(advice.layers)],
         command=command,
     )
 
@@ -106,6 +106,39 @@ def layer_table(layers: Iterable[LayerAdvice]) -> PageTable:
         note="Absorbed: rows whose mean square swallows eps; dominated: rows whose mean square is "
         "below it; lost: rows that come out as NaN or infinity, one row of zeros included.",
     )
+
+
+def part_tables(advice: EpsAdvice) -> Iterator[PageTable]:
+    """The parts of a model, where it has more than one, and the norms that are not judged."""
+    if len(advice.parts) > 1:
+        rows = [
+            {
+                "part": Cell(part.part, "wide"),
+                "norm": part.norm,
+                "norms": "" if part.count is None else part.count,
+                "hidden": part.hidden_size,
+                "eps": "none" if part.eps is None else number(part.eps),
+                "gain": f"{number(part.weight_offset)} + w" if part.weight_offset else "w",
+                "plan": part.plan,
+                "verdict": part.verdict,
+                "safe eps": Cell(_ends(part.interval), "wide"),
+            }
+            for part in advice.parts
+        ]
+        yield PageTable(
+            title="Part by part",
+            rows=rows,
+            note="Norms of a part that share their kind, eps, width, gain and plan.",
+        )
+    if advice.unjudged:
+        yield PageTable(
+            title="Not judged",
+            rows=[
+                {"part": Cell(one.part, "wide"), "kind": one.kind, "why": Cell(one.why, "wide")}
+                for one in advice.unjudged
+            ],
+            note="The verdict says nothing of these.",
+        )
 
 
 def cure_table(advice: EpsAdvice) -> PageTable:

@@ -96,6 +96,19 @@ def test_the_known_models_are_listed(capsys):
     listed = asked(capsys, "--list")
     assert [row["name"] for row in listed] == list(known_models)
     assert all(row["source"] for row in listed)
+    lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    for row in listed:
+        mark = "(class)" if not row["released"] else "" if row["checked"] else "?"
+        assert f"{row['eps']:g} {mark}".strip() in lines[row["name"]]
+        assert (" ? " in lines[row["name"]]) == (mark == "?")
+
+
+def test_an_eps_that_was_not_checked_is_told(capsys):
+    """Of a name alone; where the release was read nothing is said."""
+    unread = next(name for name, row in known_models.items() if not row.checked)
+    for name, told in ((unread, True), ("Llama-3.1-8B", False)):
+        assert 0 == run(["eps", name])
+        assert told == ("was not checked against the release" in capsys.readouterr().out)
 
 
 def test_a_page(config, tmp_path, capsys):

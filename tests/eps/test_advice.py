@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from precision_lab import Capture, InputError, Layer, captures, formats, write_capture
-from precision_lab.eps.advice import BREAKS, CHANGE, EpsAdvice, _choice, recommend_eps
+from precision_lab.eps.advice import _choice, recommend_eps
+from precision_lab.eps.answer import BREAKS, CHANGE, EpsAdvice
 from precision_lab.eps.findings import codes
 from precision_lab.eps.layers import LayerCase
 from precision_lab.eps.subject import subject

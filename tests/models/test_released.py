@@ -87,6 +87,14 @@ class TestKnownModels:
         assert all(size > 0 for size in row.other_sizes.values())
         assert row.source
 
+    def test_what_was_not_read_is_in_doubt(self):
+        """A source that was read leaves none; what is of a class or unread says so."""
+        for row in MODELS:
+            assert bool(row.doubt) == (not (row.released and row.checked))
+            assert not row.doubt or f"eps {row.eps:g} " in row.doubt
+            assert row.checked == (not row.source.startswith("not checked"))
+        assert 100 < sum(row.checked and row.released for row in MODELS)
+
     @pytest.mark.parametrize("row", [row for row in MODELS if row.source == CLASS], ids=name)
     def test_what_only_the_class_says_is_its_default(self, row):
         """A row whose source is the config class holds that class's numbers, and says so."""

@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
 
 from precision_lab.eps.advice import recommend_eps
 from precision_lab.eps.findings import HARM, NOTE, Finding
-from precision_lab.report.eps_page import eps_html, layer_table, sentences, shrink_chart
+from precision_lab.models.parts import Unjudged
+from precision_lab.report.eps_page import (
+    eps_html,
+    layer_table,
+    part_tables,
+    sentences,
+    shrink_chart,
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +88,19 @@ def test_every_norm_has_a_line(vanished):
     first = dict(zip(table.columns, table.lines[0], strict=True))
     assert ("embeddings.LayerNorm", "NaN") == (first["norm"].text, first["zeros give"].text)
     assert first["safe eps"].text == "5.96e-8 to 2.03e-6"
+
+
+def test_parts_and_what_is_not_judged_have_tables():
+    """One line for each part of a model that has several; no table for a single one."""
+    advice = recommend_eps("DeepSeek-V3", format="bfloat16")
+    parts, *others = part_tables(advice)
+    assert len(advice.parts) == len(parts.rows) > 1
+    assert [] == others
+    text = eps_html(advice)
+    assert "Part by part" in text
+    assert "Not judged" not in text
+    one = Unjudged(part="vision", kind="GroupNorm", why="no plan")
+    hidden = dataclasses.replace(advice, unjudged=(one,))
+    assert "Not judged" in eps_html(hidden)
+    assert "GroupNorm" in eps_html(hidden)
+    assert [] == [*part_tables(recommend_eps(norm="rms", hidden_size=64, eps=1e-6))]
