@@ -16,7 +16,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from precision_lab.models.config_values import read_size
+from precision_lab.exceptions import InputError
+from precision_lab.models.config_values import WIDEST, quote_value, read_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,10 @@ DEEPEST = 10**5
 """More layers than any model has."""
 DEPTHS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 """The keys that say how long a list with one word for each layer is."""
+
+
+COMPUTED = ("auto",)
+"""Words that stand for a number that the model computes."""
 
 
 class UnknownValueError(LookupError):
@@ -82,6 +87,8 @@ class Keys:
         words = self.configured(path)
         if isinstance(words, list):
             return words
+        if words is not None:
+            raise InputError(f"{path} is {quote_value(words)}, not a list")
         pattern = self.defaults.get(path)
         if not isinstance(pattern, list) or not pattern:
             raise UnknownValueError(path)
@@ -117,8 +124,8 @@ class Keys:
             return len(self.words(factor[1:]))
         path, colon, word = factor.partition(":")
         value = self.words(path).count(word) if colon else self.value(path)
-        if not colon and path in DEPTHS and self.configured(path) is not None:
-            read_size(path, value, most=DEEPEST, least=0)
+        if not colon and self.configured(path) not in (None, *COMPUTED):
+            read_size(path, value, most=DEEPEST if path in DEPTHS else WIDEST, least=0)
         if type(value) is not int or value < 0:
             raise UnknownValueError(factor)
         return value
