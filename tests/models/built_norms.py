@@ -204,7 +204,8 @@ _answers = {}
 
 def answer_of(module):
     """What a norm computes, of which each kind is asked once."""
-    shapes = tuple((key, tuple(one.shape)) for key, one in module.named_parameters())
+    held = [*module.named_parameters(), *module.named_buffers()]
+    shapes = tuple((key, tuple(one.shape)) for key, one in held)
     scalars = tuple(
         (key, value)
         for key, value in sorted(vars(module).items())

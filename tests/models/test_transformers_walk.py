@@ -136,3 +136,52 @@ def eps_paths(config, path=()):
             yield from eps_paths(value, (*path, key))
         elif isinstance(value, float) and ("eps" in key.split("_") or "epsilon" in key):
             yield (*path, key)
+
+
+OTHER_WIDTHS = {
+    "bamba": {"hidden_size": 2048, "mamba_n_heads": 64},
+    "data2vec-audio": {"hidden_size": 384},
+    "diffllama": {"head_dim": 32, "num_attention_heads": 64},
+    "falcon_mamba": {"hidden_size": 1024, "intermediate_size": 2048, "state_size": 32},
+    "gradium_phonon_tts": {"hidden_size": 1536, "flow_head_config.condition_dim": 1536},
+    "granitemoehybrid": {"hidden_size": 2048, "mamba_n_heads": 64},
+    "mamba2": {"hidden_size": 2048, "num_heads": 64},
+    "olmo": {"hidden_size": 2048},
+    "pocket_tts": {"hidden_size": 512, "flow_head_config.condition_dim": 512},
+    "qwen3_vl": {"vision_config.hidden_size": 768, "vision_config.spatial_merge_size": 3},
+    "reformer": {"hidden_size": 512, "axial_pos_embds_dim": (256, 256)},
+    "squeezebert": {"hidden_size": 384, "embedding_size": 384, "intermediate_size": 1536},
+    "t5gemma2": {"decoder.hidden_size": 1152, "encoder.text_config.hidden_size": 1152},
+    "xlnet": {"d_model": 512, "d_head": 32},
+}
+"""Types whose keys must change together for a model of another width to be built."""
+
+
+def with_changes(config, changes):
+    """A config's keys with other values, by their paths."""
+    for path, value in changes.items():
+        *steps, key = path.split(".")
+        inner = config
+        for step in steps:
+            inner = inner[step]
+        inner[key] = value
+    return config
+
+
+@pytest.mark.parametrize("name", ["olmo", "granitemoehybrid", *(
+    wide(name) for name in OTHER_WIDTHS if name not in ("olmo", "granitemoehybrid")
+)])  # fmt: skip
+def test_configs_of_another_width(built_norms, name, tmp_path):
+    """The widths follow the config's keys, and are not those of the class's own size."""
+    default = default_config(built_norms, name)
+    changed = with_changes(default.to_dict(), OTHER_WIDTHS[name])
+    changed.pop("model_type")
+    compare(built_norms, type(default)(**changed), tmp_path)
+
+
+def test_no_width_of_a_stream_is_a_number_that_a_key_has():
+    """A width that is fixed in the class is not the default of the key of the hidden size."""
+    for row, each in ((row, each) for row in model_types.values() for each in row.norms):
+        keys = [f"{each.sub}.{key}".lstrip(".") for key in ("hidden_size", "d_model", "n_embd")]
+        sizes = {str(row.defaults[key]) for key in keys if key in row.defaults}
+        assert not each.width.isdecimal() or each.width not in sizes, each.names
