@@ -181,7 +181,7 @@ def test_configs_of_another_width(built_norms, name, tmp_path):
 
 def test_no_width_of_a_stream_is_a_number_that_a_key_has():
     """A width that is fixed in the class is not the default of the key of the hidden size."""
-    for row, each in ((row, each) for row in model_types.values() for each in row.norms):
+    for row, each in ((type, each) for type in model_types.values() for each in type.norms):
         keys = [f"{each.sub}.{key}".lstrip(".") for key in ("hidden_size", "d_model", "n_embd")]
         sizes = {str(row.defaults[key]) for key in keys if key in row.defaults}
         assert not each.width.isdecimal() or each.width not in sizes, each.names
