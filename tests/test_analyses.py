@@ -25,7 +25,9 @@ load = cache(library.load)
 NAMES = list(analyses())
 any_analysis = pytest.mark.parametrize("name", NAMES)
 # Those that measure rows of another kind have tests of their own.
-every_analysis = pytest.mark.parametrize("name", [one for one in NAMES if load(one).sweep])
+every_analysis = pytest.mark.parametrize(
+    "name", [wide(one) if one == "real_model" else one for one in NAMES if load(one).sweep]
+)
 
 
 def grids(name, *, full=False):
@@ -89,9 +91,7 @@ def test_the_wide_grid_is_wider(name):
     assert len(some) == len({case.key for case in some})
 
 
-@pytest.mark.parametrize(
-    "name", [wide(one) if one == "real_model" else one for one in NAMES if load(one).sweep]
-)
+@every_analysis
 def test_findings_are_sentences_with_numbers(name):
     """The headline first; each ends, and holds what was computed."""
     found = load(name).findings(rows_of(name))
@@ -154,6 +154,8 @@ HEADLINE = (
 )
 
 
+@pytest.mark.slow
+@pytest.mark.wide
 def test_the_real_model_overflows_where_it_must():
     """float16 squares overflow in layers 2 to 9 and 12 to 29; with a float32 statistic, in none."""
     rows = rows_of("real_model")
@@ -163,6 +165,8 @@ def test_the_real_model_overflows_where_it_must():
     assert "float16 float32, cast late: no row lost" in figure.alt
 
 
+@pytest.mark.slow
+@pytest.mark.wide
 def test_the_real_model_s_headline_can_be_another():
     """Rows that tell of no overflow, or of one with a float32 statistic, are told so."""
     rows, findings = rows_of("real_model"), load("real_model").findings
@@ -174,6 +178,8 @@ def test_the_real_model_s_headline_can_be_another():
     assert "with a float32 statistic they overflow in layer 5." in findings(broken)[0]
 
 
+@pytest.mark.slow
+@pytest.mark.wide
 def test_minilm_s_eps_is_zero_in_float16():
     """Padding becomes NaN with every step in float16, and stays zero otherwise."""
     found = load("real_model").findings(rows_of("real_model"))
@@ -242,7 +248,7 @@ def losing(name, **counts):
     return rows
 
 
-@pytest.mark.parametrize("name", ["error_vs_dtype", "real_model"])
+@pytest.mark.parametrize("name", ["error_vs_dtype", wide("real_model")])
 @pytest.mark.parametrize("kind", ["nan", "zero", "inf"])
 def test_lost_rows_are_told_and_not_measured(name, kind):
     """Whatever lost rows became: how many are lost is said, and no error of theirs."""

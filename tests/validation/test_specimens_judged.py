@@ -12,7 +12,7 @@ from precision_lab.validation.specimens.table import specimens
 
 ALL = [(row, format) for row in specimens.values() for format in row.formats]
 FIRST = {(row.fault, row.norm): row for row in reversed(list(specimens.values()))}
-FEW = ("rms-late", "layer-late", "rms-eps-outside", "rms-half-for-all")
+FEW = ("rms-late", "layer-late", "rms-half-for-all")
 CLASSES = [row if row.name in FEW else wide(row) for row in FIRST.values()]
 
 
