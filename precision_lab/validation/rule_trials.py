@@ -14,7 +14,7 @@ import numpy as np
 from precision_lab.identification import KernelAnswer, least_squares_roots
 from precision_lab.validation.calls import Call, with_parameters
 from precision_lab.validation.common_causes import Cause, shows_faults
-from precision_lab.validation.probe_table import ProbeRequest, probes
+from precision_lab.validation.probe_table import LARGEST_CALL, ProbeRequest, probes
 from precision_lab.validation.standards import Sound
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ class Trials:
         seed = claim.seed + redrawn
         width = call.hidden if hidden is None else hidden
         one = call.inputs.eps if eps is None else eps
-        count = (probes[call.probe].rows or 4) if rows is None else rows
+        # Of a probe of many rows there are fewer where they are longer.
+        most = max(1, LARGEST_CALL // width)
+        count = min(probes[call.probe].rows or 4, most) if rows is None else rows
         request = ProbeRequest(count, width, claim.format, one, seed, claim.norm.centred)
         with np.errstate(all="ignore"):
             x = claim.format.cast(probes[call.probe].make(request)[:rows])

@@ -27,8 +27,8 @@ BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FILLED = 0.5
 """Of a region at least this share of places has wrong outputs."""
 
-CERTAIN = 12.0
-"""Bits: wrong places that lie anywhere all lie in the region once in 2^12 times."""
+CERTAIN = 8.0
+"""Bits: wrong places that lie anywhere all lie in some region of a kind once in 2^8 times."""
 
 
 class Marks(NamedTuple):
@@ -45,6 +45,8 @@ class _Region(NamedTuple):
     words: str
     inside: int
     """How many places it has, all calls together."""
+    choices: int = 1
+    """Of how many regions of its kind it is the one that fits: the places were seen first."""
 
 
 class Places(NamedTuple):
@@ -124,7 +126,7 @@ def _phrase(name: str, marks: Sequence[Marks], others: Sequence[Marks]) -> str:
     found = sum(len(one.wrong) for one in marks)
     regions = []
     for region in _regions(name, marks, others):
-        bits = _choices(total, found) - _choices(region.inside, found)
+        bits = _choices(total, found) - _choices(region.inside, found) - math.log2(region.choices)
         if found / region.inside >= FILLED and bits >= CERTAIN:
             regions.append(region)
     return min(regions, key=lambda one: one.inside).words if regions else ""
@@ -138,28 +140,30 @@ def _regions(name: str, marks: Sequence[Marks], others: Sequence[Marks]) -> Iter
     one = name.removesuffix("s")
     start = min(int(mark.wrong[0]) for mark in every)
     end = max(int(mark.wrong[-1]) for mark in every)
+    widest = max(mark.size for mark in every)
     if start == end:
-        yield _Region(f"{one} {start}", len(marks))
+        yield _Region(f"{one} {start}", len(marks), widest)
     last = max(mark.size - int(mark.wrong[0]) for mark in every)
     several = len({mark.size for mark in every}) > 1
     if several and last > 1:
-        yield _Region(f"the last {last} {name}", sum(min(last, mark.size) for mark in marks))
+        inside = sum(min(last, mark.size) for mark in marks)
+        yield _Region(f"the last {last} {name}", inside, widest)
     if several and last == 1:
         yield _Region(f"the last {one}", len(marks))
     inside = sum(max(0, mark.size - start) for mark in marks)
-    yield _Region(f"{name} from {start} on", inside)
+    yield _Region(f"{name} from {start} on", inside, widest)
     inside = sum(min(end + 1, mark.size) for mark in marks)
-    yield _Region(f"{name} up to {end}", inside)
+    yield _Region(f"{name} up to {end}", inside, widest)
     for block in BLOCKS if several else ():
         if all(mark.wrong[0] >= (mark.size - 1) // block * block for mark in every):
             inside = sum(mark.size - (mark.size - 1) // block * block for mark in marks)
-            yield _Region(f"the last block of {block} {name}", inside)
+            yield _Region(f"the last block of {block} {name}", inside, len(BLOCKS))
     for period in PERIODS:
         rest = int(marks[0].wrong[0]) % period
         if all((mark.wrong % period == rest).all() for mark in every):
             inside = sum(-(-(mark.size - rest) // period) for mark in marks)
             few = ", ".join(str(rest + k * period) for k in range(3))
-            yield _Region(f"every {_ordinal(period)} {one} ({few}, …)", inside)
+            yield _Region(f"every {_ordinal(period)} {one} ({few}, …)", inside, sum(PERIODS))
 
 
 def _choices(places: int, chosen: int) -> float:

@@ -13,11 +13,13 @@ from precision_lab.identification.closest_plan import Identified
 from precision_lab.kernels.kernel import Kernel
 from precision_lab.kernels.running.claim import Claim
 from precision_lab.norm.norm import norms
+from precision_lab.plan.emulation import emulate
 from precision_lab.plan.table import plans
 from precision_lab.validation.calls import default_calls
 from precision_lab.validation.diagnosing import diagnosis
 from precision_lab.validation.examination import examine, validate
 from precision_lab.validation.verdict import Diagnosis
+from precision_lab.validation.wrong_places import Marks, _phrase
 
 F32 = np.float32
 BF16 = ml_dtypes.bfloat16
@@ -315,3 +317,28 @@ def test_of_a_plan_it_is_not_said_whether_it_is_sound():
     other = validate(sound, plan="early", **few)
     assert other.sentence.startswith("kernel does not follow plan 'early' in bfloat16: at normal ")
     assert '"standard": "early"' in other.to_json()
+
+
+def test_one_wrong_place_is_no_region():
+    """A row that is wrong by chance, in one call of many rows, is not where the fault lies."""
+    one = [Marks(4097, np.array([1836]))]
+    assert not _phrase("rows", one, [])
+    several = [Marks(size, np.array([999])) for size in (1100, 1105, 1114)]
+    assert _phrase("rows", several, []) == "row 999"
+
+
+def test_further_calls_of_many_rows_stay_small():
+    """A probe of 65,537 rows of two elements, tried at a width of 4096, has fewer."""
+
+    def wrong_in_the_last_rows(x, weight, bias, eps):
+        y = emulate(x, weight, bias, eps=eps, plan="late")
+        y[65535:] = 0
+        return y
+
+    def wrong_at_4096_too(x, weight, bias, eps):
+        y = wrong_in_the_last_rows(x, weight, bias, eps)
+        return y if x.shape[-1] != 4096 else (y * 2).astype(y.dtype)
+
+    verdict = validate(wrong_in_the_last_rows, probes=["rows-65537"])
+    assert verdict.fault == "wrong outputs lie only in rows from 65535 on"
+    assert not validate(wrong_at_4096_too, probes=["rows-65537", "every-kind"]).passed
