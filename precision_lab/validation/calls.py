@@ -145,7 +145,8 @@ def _everywhere(
 ) -> Iterator[Call]:
     """Every pair of size, eps and gain at the widths of models; at other sizes one in turn."""
     for turn, size in enumerate(every_size(claim.seed) if sizes is None else sizes):
-        every = range(len(claim.eps)) if sizes is not None or size in WIDTHS else (turn,)
+        all_eps = (sizes is not None or size in WIDTHS) and not probe.briefly
+        every = range(len(claim.eps)) if all_eps else (turn,)
         for step in every:
             eps = claim.eps[step % len(claim.eps)]
             gain = probe.gains[(turn + step) % len(probe.gains)]

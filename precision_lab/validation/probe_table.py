@@ -107,6 +107,8 @@ class Probe:
         Whether every gain is tried at every size.
     everywhere
         Whether it is tried at `every_size` too, with every eps at the widths of models.
+    briefly
+        Whether it is tried there with one eps at every size.
     mixes
         Whether its rows are among those of every kind.
     centred
@@ -123,6 +125,7 @@ class Probe:
     gains: tuple[str, ...] = ("random", "wide")
     each: bool = False
     everywhere: bool = False
+    briefly: bool = False
     mixes: bool = True
     centred: bool = False
     eps: tuple[float, ...] = ()
@@ -153,6 +156,16 @@ def _specials(request: ProbeRequest) -> Floats:
     values = [math.nan, math.inf, -math.inf] if request.format.infinities else [math.nan]
     for turn, row in enumerate(range(request.seed % 3, len(x), 13)):
         x[row, (turn * 7919) % request.hidden] = values[turn % len(values)]
+    return x
+
+
+def _one_special(request: ProbeRequest) -> Floats:
+    """Ordinary rows, of which one holds a NaN and another an infinity, where there is one."""
+    x = request.family("normal")
+    column = (request.seed * 7919) % request.hidden
+    x[request.seed % len(x), column] = math.nan
+    if request.format.infinities and len(x) > 1:
+        x[(request.seed + 2) % len(x), column] = math.inf
     return x
 
 
@@ -380,6 +393,11 @@ probes: Table[Probe] = Table(
             "special-rows", "a NaN or an infinity that is lost, or spreads, at some sizes or rows",
             _specials, hidden=(64, 256, 512, 1024, 4096, 8192), rows=64, gains=("random", "none"),
             mixes=False,
+        ),
+        Probe(
+            "special-widths", "a NaN or an infinity that is lost at some sizes alone",
+            _one_special, hidden=(), rows=4, gains=("random", "none"), everywhere=True,
+            briefly=True, mixes=False,
         ),
         Probe(
             "many-special-rows", "a NaN or an infinity that is lost, or spreads, among many rows",

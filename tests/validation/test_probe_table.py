@@ -202,3 +202,19 @@ def test_rows_that_are_asked_for_are_those_of_every_call(rows):
     assert max(call.inputs.x.size for call in calls) <= 2**22
     with pytest.raises(InputError, match="rows 9999999 are too many for the sizes"):
         default_calls(claim(), rows=[9999999])
+
+
+@pytest.mark.parametrize("size", [2048, 3000])
+def test_a_nan_that_is_lost_at_one_size_alone_is_caught(size):
+    """Whatever the size, from the widths of models to those drawn in a gap."""
+    size = min(every_size(1), key=lambda one: abs(one - size))
+
+    def clean(x, weight, bias, eps):
+        if x.shape[-1] == size:
+            x = np.where(np.isnan(x.astype(np.float64)), 0, x.astype(np.float64)).astype(x.dtype)
+        return emulate(x, weight, bias, eps=eps, plan="late")
+
+    verdict = validate(clean, probes=["special-widths"], diagnose=False)
+    assert [f"special-widths [4, {size}]"] == [
+        one.call.partition(",")[0] + "," + one.call.split(",")[1] for one in verdict.failures
+    ]
