@@ -15,7 +15,8 @@ from precision_lab.inputs import make_bias, make_gain
 from precision_lab.kernels.running import DEFAULT_EPS
 from precision_lab.norm import Inputs, check
 from precision_lab.validation.hidden_sizes import WIDTHS, every_size
-from precision_lab.validation.probe_table import LARGEST_CALL, Probe, ProbeRequest, probes
+from precision_lab.validation.probe_rows import LARGEST_CALL, ProbeRequest
+from precision_lab.validation.probe_table import Probe, probes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -14,7 +14,8 @@ import numpy as np
 from precision_lab.identification import KernelAnswer, least_squares_roots
 from precision_lab.validation.calls import Call, with_parameters
 from precision_lab.validation.common_causes import Cause, shows_faults
-from precision_lab.validation.probe_table import LARGEST_CALL, ProbeRequest, probes
+from precision_lab.validation.probe_rows import LARGEST_CALL, ProbeRequest
+from precision_lab.validation.probe_table import probes
 from precision_lab.validation.standards import Sound
 
 if TYPE_CHECKING:

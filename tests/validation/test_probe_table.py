@@ -15,7 +15,8 @@ from precision_lab.plan.emulation import emulate
 from precision_lab.validation.calls import default_calls
 from precision_lab.validation.examination import validate
 from precision_lab.validation.hidden_sizes import EVERY, FAR, LONG, WIDTHS, every_size
-from precision_lab.validation.probe_table import BLOCK, COVERED, ProbeRequest, probes
+from precision_lab.validation.probe_rows import BLOCK, ProbeRequest
+from precision_lab.validation.probe_table import COVERED, probes
 from precision_lab.validation.soundness.exact_values import Exact
 
 SPECIAL = (
