@@ -51,6 +51,11 @@ def wide(*values: object) -> ParameterSet:
     return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.wide])
 
 
+def slow(*values: object) -> ParameterSet:
+    """Values that take minutes together: run with ``-m slow``."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def optional(name: str) -> ModuleType:
     """Import an optional package, or skip; fail instead if the run was told to have it.
 

@@ -15,7 +15,7 @@ from precision_lab.inputs import make_bias, make_gain
 from precision_lab.kernels.running import DEFAULT_EPS
 from precision_lab.norm import Inputs, check
 from precision_lab.validation.hidden_sizes import WIDTHS, every_size
-from precision_lab.validation.probe_rows import LARGEST_CALL, ProbeRequest
+from precision_lab.validation.probe_rows import FEWER, LARGEST_CALL, MANY, ProbeRequest
 from precision_lab.validation.probe_table import Probe, probes
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _counts(
 ) -> list[int]:
     """How many rows: the probe's own, or those asked for, at sizes that were asked for or fit."""
     if counts is None:
-        return [probe.rows]
+        return [probe.rows if probe.rows <= MANY else min(probe.rows, max(257, FEWER // size))]
     return [count for count in counts if sizes is not None or size * count <= LARGEST_CALL]
 
 

@@ -24,6 +24,9 @@ NUMBERS, SIGNS, PLACES = range(32, 35)
 BLOCK = 128
 """Blocks of this many elements, whose edges and contents are probed one by one."""
 
+MANY, FEWER = 1100, 2**18
+"""A probe of more rows than so many has fewer where they are longer: so many elements."""
+
 LARGEST_CALL = 2**22
 """Elements of a call at most; ordinary rows may have more."""
 
@@ -86,6 +89,8 @@ def specials(request: ProbeRequest) -> Floats:
 def one_special(request: ProbeRequest) -> Floats:
     """Ordinary rows, of which one holds a NaN and another an infinity, where there is one."""
     x = request.family("normal")
+    if not len(x):
+        return x
     column = (request.seed * 7919) % request.hidden
     x[request.seed % len(x), column] = math.nan
     if request.format.infinities and len(x) > 1:

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 
 import pytest
-from conftest import optional, wide
+from conftest import optional, slow, wide
 
 from precision_lab.exceptions import InputError
 from precision_lab.models import model_types, read_model_config
@@ -113,7 +113,7 @@ def test_default_configs(built_norms, name, tmp_path):
     compare(built_norms, default_config(built_norms, name), tmp_path)
 
 
-@pytest.mark.parametrize("name", [*MOST, *map(wide, OTHERS)])
+@pytest.mark.parametrize("name", [*MOST, *map(wide, OTHERS[::2]), *map(slow, OTHERS[1::2])])
 def test_configs_with_another_eps(built_norms, name, tmp_path):
     """Each key of an eps moves the norms that it moves in the built model, and no others."""
     config = default_config(built_norms, name).to_dict()

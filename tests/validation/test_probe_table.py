@@ -172,6 +172,11 @@ def test_sizes_may_be_chosen():
     calls = default_calls(claim(), hidden=[6], rows=[2], chosen=["normal", "nan"])
     assert {(call.rows, call.hidden) for call in calls} == {(2, 6)}
     assert {call.probe for call in calls} == {"normal", "nan"}
+    # Of probes of very many rows there are fewer where those are longer.
+    most = {size: max(default_calls(claim(), hidden=[size]), key=lambda call: call.rows).rows
+            for size in (2, 4096)}  # fmt: skip
+    assert most[2] == 65537
+    assert 1100 <= most[4096] < 2000
     none = default_calls(claim(format="float8_e4m3fn"), chosen=["infinity"])
     assert none == []
 
