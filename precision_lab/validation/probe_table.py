@@ -196,7 +196,8 @@ probes: Table[Probe] = Table(
                 lambda a: a.family("normal"), hidden=(hidden,), rows=rows, mixes=False,
             )
             for rows, hidden in (
-                (0, 64), (1, 64), (3, 64), (40, 64), (257, 64), (2049, 16), (4097, 8), (65537, 2),
+                (0, 64), (1, 64), (3, 64), (40, 64), (257, 64), (260, 4096), (600, 1024),
+                (2049, 16), (4097, 8), (65537, 2),
             )
         ),
         Probe(

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from conftest import wide
 
+from precision_lab.kernels.running.claim import Claim
+from precision_lab.validation.calls import default_calls
 from precision_lab.validation.examination import validate
 from precision_lab.validation.specimens.late import late, late_forms
 from precision_lab.validation.specimens.table import specimens
+from precision_lab.validation.standards import Sound
 
 ALL = [(row, format) for row in specimens.values() for format in row.formats]
 FIRST = {(row.fault, row.norm): row for row in reversed(list(specimens.values()))}
@@ -71,8 +75,6 @@ LATE = [
     for turn, form in enumerate(late_forms.values())
 ]
 """Every faulty specimen in every late form, each in one of its formats."""
-HIDDEN_BY_EPS = {"rms-eps-inside-and-outside", "layer-eps-inside-and-outside"}
-"""Of an eps of 1e-12 the second addition changes r by 1e-6 at most, which 16 bits do not show."""
 
 
 def late_verdict(row, form, format):
@@ -95,9 +97,31 @@ def test_late_forms_of_a_few_specimens(row, form, format):
 @pytest.mark.slow
 @pytest.mark.parametrize(("row", "form", "format"), LATE, ids=lambda one: getattr(one, "name", one))
 def test_every_late_form(row, form, format):
-    """All are caught, but for faults that an eps of 1e-12 hides in 16 bits."""
-    hidden = form.name == "eps 1e-12" and row.name in HIDDEN_BY_EPS and format != "float32"
-    assert late_verdict(row, form, format).passed == hidden
+    """Caught; or told as what only the wider bound of a looser statistic explains; or no fault.
+
+    No fault: all outputs where the form applies are within the bound of a direct statistic. Most of
+    those are the sound kernel's own, such as of a tail that is dropped where there is none.
+    """
+    verdict = late_verdict(row, form, format)
+    if verdict.passed and outside_direct_bound(row, form, format):
+        assert any("needs the wider bound" in note for note in verdict.notes), str(verdict)
+
+
+def outside_direct_bound(row, form, format):
+    """A call with outputs where the form applies that no direct statistic explains, if any."""
+    specimen = late(row, form, sound=BASES[row.norm, row.weight_offset])
+    claim = Claim.of(norm=row.norm, format=format, weight_offset=row.weight_offset)
+    kernel = specimen.fresh()
+    for call in default_calls(claim):
+        if form.applies(call.hidden, call.inputs.eps) and call.rows > form.first_row:
+            arguments = [None if one is None else one.copy() for one in call.inputs.arguments()]
+            with np.errstate(all="ignore"):
+                y = np.asarray(kernel(*arguments, call.inputs.eps)).astype(np.float64)
+            against = Sound(claim)
+            against.alive = [one for one in against.alive if one.statistic == "direct"]
+            if against.rejected(call.inputs, y) is not None:
+                return str(call)
+    return ""
 
 
 @pytest.mark.slow
